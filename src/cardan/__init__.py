@@ -312,6 +312,7 @@ VIEWS["particles"] = lambda model: import_module("cardan.functions.particles").p
 VIEWS["redundancy"] = lambda model: __getattr__("redundancy")(model)
 VIEWS["state"] = lambda *arguments: import_module("cardan.structure.assemble").state_by_name(*arguments)
 VIEWS["page"] = lambda *arguments, **options: __getattr__("page")(*arguments, **options)
+VIEWS["inline"] = lambda thing: import_module("cardan.results.page.inline").inline_view(thing)
 VIEWS["thumbnail"] = lambda model: import_module("cardan.results.drawing.draw").thumbnail(model)
 
 

@@ -39,7 +39,7 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; an error of Cardan is printed as one sentence, with exit status 2."""
+    """Run the command line; errors and warnings of Cardan are printed as one sentence, errors with exit status 2."""
     try:
         try:
             with warnings_as_sentences():

@@ -433,6 +433,14 @@ def test_a_gigabyte_is_not_read(cardan: Cardan, tmp_path: Path, name: str) -> No
     assert "1024 MiB" in done.stderr
 
 
+def test_degrees_are_guessed(cardan: Cardan) -> None:
+    done = cardan("simulate", "pendulum", "--time", "1ms", "--start", "pivot=30")
+    words = (
+        "cardan: --start of joint 'pivot' is 30 rad, 4.8 turns; angles are in radians: if you mean degrees, write 30deg"
+    )
+    assert done.returncode == 0 and done.stderr.splitlines() == [words]
+
+
 def test_saved_runs_are_viewed_plotted_and_compared(cardan: Cardan, tmp_path: Path) -> None:
     model = cd.mechanisms.pendulum().build()
     t = np.linspace(0.0, 1.0, 11)

@@ -106,6 +106,33 @@ def test_a_model_that_cannot_be_saved_is_told(tmp_path: Path) -> None:
     np.testing.assert_array_equal(cd.load_run(path, run.model).power, run.power)
 
 
+def test_meshes_are_in_the_file(tmp_path: Path) -> None:
+    """A mesh from a file is seen without that file, simpler ones and colours as they were; no other file is named."""
+    corners, faces = np.eye(4, 3) / 3, np.array([[3, 1, 0], [3, 2, 1], [3, 0, 2], [0, 1, 2]])
+    lines = [f"v {x} {y} {z}" for x, y, z in corners] + [f"f {a} {b} {c}" for a, b, c in faces + 1]
+    (tmp_path / "tip.obj").write_text("\n".join(lines))
+    m = mechanisms.pendulum()
+    body, t = m.bodies[0].name, swings(1)
+    m.shape(body, cd.shape.Mesh.from_file(tmp_path / "tip.obj", colour="red"), cd.shape.Sphere(0.2))
+    m.shape("ground", cd.shape.Mesh(corners, faces))
+    run, path = cd.Trajectory(m.build(), t[0], t[1][0], t[2][0]), tmp_path / "run.nc"
+    run.save(path)
+    (tmp_path / "tip.obj").unlink()
+    for _ in range(2):
+        model = cd.load_run(path).model
+        ball, tip = sorted(model.body(body).shapes, key=lambda shape: type(shape).__name__, reverse=True)
+        assert isinstance(ball, cd.shape.Sphere) and tip.colour == run.model.body(body).shapes[0].colour
+        np.testing.assert_allclose(tip.surface().vertices, corners, atol=1e-7)
+        np.testing.assert_array_equal(model.ground_shapes[0].surface().faces, faces)
+        assert model.key == run.model.key
+        cd.load_run(path).save(path := tmp_path / "again.nc", overwrite=True)
+    with h5py.File(path, "a") as file:
+        assert "tip.obj" not in file["model_text"][()].decode()
+        file["mesh_faces"][0, 0] = 77
+    with pytest.raises(cd.FileError, match="a face names vertex 77"):
+        cd.load_run(path).power  # noqa: B018
+
+
 def test_the_model_in_a_file_is_only_data(tmp_path: Path) -> None:
     """A text that is a path is not opened, one that is no model or another one is refused when it is needed."""
     secret = tmp_path / "secret.yaml"

@@ -23,6 +23,7 @@ T = TypeVar("T")
 # What error messages say of Python arguments, and the same for command-line options.
 OPTIONS = {
     "simulate: ": "",
+    "assemble: q of joint ": "--start of joint ",
     "pass overwrite=True": "give --force",
     "equilibrium: ": "",
     "equilibrium_path: ": "",

@@ -48,7 +48,7 @@ from cardan.formulation.measured_joint import dual
 from cardan.formulation.quantity import links_from_bodies
 from cardan.formulation.recursion import Nodes
 from cardan.formulation.rows import LinkRows, Rows
-from cardan.formulation.solve import Inverse, solve_constrained
+from cardan.formulation.solve import Elimination, Inverse, solve_constrained
 from cardan.formulation.spatial import JOINT_WRENCHES
 from cardan.model.joint import FREE
 from cardan.model.model import Model
@@ -60,6 +60,7 @@ class Absolute(Formulation):
 
     name = "absolute"
     about = "six coordinates a body from the ground, joints are constraints"
+    eliminates_along_tree = True
     in_body = False
     """Whether angular rates are in the body's axes."""
     width = 6
@@ -176,14 +177,21 @@ class Absolute(Formulation):
         M, f, rotors = parts.own
         rows, n = parts.rows.kept(kept), M.shape[0]
         lent = np.zeros(n) if parts.lent is None else np.diag(parts.lent)
-        own = [(i, float(r.A[i, i]), r) for r in rotors for i in range(r.A.shape[0]) if float(r.A[i, i])]
+        armed = [link for link, of in enumerate(parts.kin.model.tree.links) if of.armature is not None]
+        own = [
+            (i, float(r.A[i, i]), r, link)
+            for link, r in zip(armed, rotors, strict=True)
+            for i in range(r.A.shape[0])
+            if float(r.A[i, i])
+        ]
+        order = from_the_leaves(parts.kin.model, self.width, parts.rows, kept, [link for *_, link in own])
         if not own:
-            return solve_constrained(body_by_body, M, lent, rows.J, f, rows.gamma)
+            return solve_constrained(body_by_body, M, lent, rows.J, f, rows.gamma, order)
         k = len(own)
-        K: Matrix = ca.vertcat(*(r.K[i, :] for i, _, r in own))
+        K: Matrix = ca.vertcat(*(r.K[i, :] for i, _, r, _ in own))
         J: Matrix = ca.blockcat([[rows.J, type(K)(len(kept), k)], [K, -eye(k, K)]])
-        gamma = stack(rows.gamma, *(-r.rest[i] for i, _, r in own))
-        A = np.array([a for _, a, _ in own])
+        gamma = stack(rows.gamma, *(-r.rest[i] for i, _, r, _ in own))
+        A = np.array([a for _, a, _, _ in own])
 
         def inverse(M: Matrix) -> Inverse:
             bodies = body_by_body(M[:n, :n])
@@ -191,7 +199,7 @@ class Absolute(Formulation):
 
         whole = ca.diagcat(M, constant(np.diag(A)))
         lent = np.concatenate([lent, np.zeros(k)])
-        udot, lam = solve_constrained(inverse, whole, lent, J, stack(f, zeros(k, None, K)), gamma)
+        udot, lam = solve_constrained(inverse, whole, lent, J, stack(f, zeros(k, None, K)), gamma, order)
         return udot[:n], segment(lam, slice(len(kept)))
 
     def tree_accelerations(self, parts: Parts, vdot: Matrix) -> Matrix:
@@ -277,6 +285,53 @@ def body_by_body(M: Matrix) -> Inverse:
         return result
 
     return apply
+
+
+def from_the_leaves(
+    model: Model, width: int, every: Rows, kept: Sequence[int], rotors: Sequence[int]
+) -> Elimination | None:
+    """Eliminate each link, its rotors, the rows of its joint, and those of loops that are complete with it.
+
+    Unknowns are `width` rates a link, accelerations of rotors on the links `rotors`, and the multipliers of the rows
+    kept and of one more row a rotor. None where rows of the tree's joints are left out.
+
+    A loop is complete when all of it below the link where it closes is eliminated: its rows move nothing nearer to the
+    root. Rows that are not those of a loop may move all links from theirs to the root.
+    """
+    links, held = model.tree.links, set(kept)
+    joint_of = {f"joint {model.joints[link.joint].name!r}": i for i, link in enumerate(links)}
+    if any(label.owner in joint_of and k not in held for k, label in enumerate(every.labels)):
+        return None
+    rows, n = every.kept(kept), width * len(links)
+    after: dict[int, list[int]] = {i: [] for i in range(-1, len(links))}
+    first = n + len(rotors)
+    for k, i in enumerate(rotors):
+        after[i] += [n + k, first + len(rows) + k]
+    others = [k for k, label in enumerate(rows.labels) if label.owner not in joint_of]
+    for k, label in enumerate(rows.labels):
+        if label.owner in joint_of:
+            after[joint_of[label.owner]].append(first + k)
+    for k, i in zip(others, _completing(model, width, rows, others), strict=True):
+        after[i].append(first + k)
+    order = [k for i in reversed(range(len(links))) for k in (*range(width * i, width * (i + 1)), *after[i])]
+    return Elimination((*order, *after[-1]), settled=not others)
+
+
+def _completing(model: Model, width: int, rows: Rows, chosen: Sequence[int]) -> Iterator[int]:
+    """For some rows the link nearest to the root that they move; -1 for a row that moves none."""
+    inside = {f"joint {model.joints[j].name!r}" for j in model.cuts} | {c.owner for c in model.couplings}
+    paths: list[set[int]] = []
+    for i, link in enumerate(model.tree.links):
+        paths.append({i} if link.parent == GROUND else {i} | paths[link.parent])
+    touched: list[set[int]] = [set() for _ in rows.labels]
+    for row, rate in zip(*rows.J.sparsity().get_triplet(), strict=True):
+        touched[row].add(rate // width)
+    for k in chosen:
+        on = [paths[i] for i in touched[k]]
+        moved = set().union(*on)
+        if rows.labels[k].owner in inside and len(on) > 1:
+            moved -= on[0].intersection(*on)
+        yield min(moved, default=-1)
 
 
 def body_axes(model: Model, i: int) -> np.ndarray:

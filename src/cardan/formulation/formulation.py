@@ -84,6 +84,8 @@ class Formulation(ABC):
     """Whether plain trees have recursions of their own here (`TreeFormulation.quantities`)."""
     solves_mass_matrix: ClassVar[bool] = True
     """Whether forward dynamics of a plain tree factorises `M`; False if a recursion does without."""
+    eliminates_along_tree: ClassVar[bool] = False
+    """Whether it solves a mechanism without loops by elimination along the tree, which errs as a recursion does."""
     is_planar: ClassVar[bool] = False
     """Whether it takes planar mechanisms only."""
     has_armature: ClassVar[bool] = True

@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from cardan.algebra.matrix import Matrix, as_graph, constant, matrix, segment, stack, zeros
+from cardan.algebra.matrix import Matrix, as_graph, constant, matrix, mirrored, segment, stack, zeros
 from cardan.algebra.rotation import quaternion_of_rotation, rotation_of_quaternion
 from cardan.algebra.spatial import Transform, shifted, turned
 from cardan.formulation.armature import Rotor, less_rotors, with_rotors
@@ -34,7 +34,7 @@ from cardan.formulation.formulation import (
     kind_letters,
 )
 from cardan.formulation.kinematics import MOTION, Kinematics
-from cardan.formulation.light import lent_to_links
+from cardan.formulation.light import lent_to_joints, lent_to_links
 from cardan.formulation.measured_joint import dual, near
 from cardan.formulation.quantity import links_from_bodies
 from cardan.formulation.recursion import run, unroll
@@ -86,6 +86,12 @@ class Relative(Formulation):
 
     name = "relative"
     about = "six coordinates a body from its neighbour, joints are constraints"
+    eliminates_along_tree = True
+
+    @property
+    def solved_as(self) -> Formulation:
+        """In the tree's coordinates, once the rows of the tree's joints are eliminated."""
+        return SPATIAL
 
     def sizes(self, model: Model) -> tuple[int, int]:
         """Seven coordinates and six rates a link."""
@@ -194,11 +200,36 @@ class Relative(Formulation):
         return super().coordinate(kin, j)
 
     def solve(self, parts: Parts, kept: Sequence[int]) -> tuple[Matrix, Matrix]:
-        """Along the tree of free joints."""
-        assert isinstance(parts.kin, RelativeKinematics)
-        rows, six = parts.rows.kept(kept), parts.kin.six
-        lent = np.zeros(six.nv) if parts.lent is None else np.diag(parts.lent)
-        return solve_constrained(along_tree(six), parts.M, lent, rows.J, parts.f, rows.gamma)
+        """With `v' = S qdd + Sdot qd`, which keeps every tree joint's rows; their multipliers are what is left.
+
+        So `S^T M S`, the inertia of the tree, is all that is factored, along the tree. A set of rows without some of
+        the tree joints', which come first, is solved along the tree of free joints.
+        """
+        import casadi as ca
+
+        kin = parts.kin
+        assert isinstance(kin, RelativeKinematics)
+        links, own, like = kin.model.tree.links, kin.own, kin.q6
+        first = sum(link.kind.freedoms_removed for link in links)
+        if [*kept[:first]] != [*range(first)]:
+            rows, lent = parts.rows.kept(kept), np.zeros(kin.six.nv) if parts.lent is None else np.diag(parts.lent)
+            return solve_constrained(along_tree(kin.six), parts.M, lent, rows.J, parts.f, rows.gamma)
+        S = ca.diagcat(*(as_graph(link.kind.S(x), like) for link, (x, _, _) in zip(links, own, strict=True)))
+        bias = stack(*(_bias(link, x, rate, like) for link, (x, rate, _) in zip(links, own, strict=True)))
+        rest = parts.rows.kept(kept[first:])
+        force = S.T @ (parts.f - self.inertia_force(parts, bias))
+        inertia = mirrored(S.T @ parts.M @ S)
+        qdd, lam = solve_constrained(
+            along_tree(kin.model), inertia, lent_to_joints(kin.model), rest.J @ S, force, rest.gamma - rest.J @ bias
+        )
+        vdot = S @ qdd + bias
+        left = parts.f - self.inertia_force(parts, vdot) - rest.J.T @ lam
+        held = [
+            dual(as_graph(link.kind.T(x), like)).T @ left[6 * i : 6 * i + 6]
+            for i, (link, (x, _, _)) in enumerate(zip(links, own, strict=True))
+            if link.kind.freedoms_removed
+        ]
+        return vdot, stack(*held, lam)
 
     def tree_accelerations(self, parts: Parts, vdot: Matrix) -> Matrix:
         """Each joint's from its body's relative acceleration."""

@@ -13,6 +13,7 @@ from cardan.functions import dynamics as dy
 from cardan.functions import energy as en
 from cardan.functions import kinematics as ki
 from cardan.functions.constraints import constraint_jacobian, reactions, undetermined_reactions
+from cardan.machines.waiting import doing
 from cardan.model.html import html_table
 from cardan.model.memory import require_model
 from cardan.model.model import Model
@@ -84,23 +85,36 @@ def check(model: Model, *, states: int = 64, seed: int = 0, bound: float = 1e-10
 
     Errors are relative to the largest number compared. `bound` is for well-conditioned models; differences in time
     (power, rates) have a looser one. Reactions are compared where redundant constraints leave them determined.
+
+    In a terminal or a notebook a line says what is being checked if that takes longer than two seconds.
     """
     require_model("check", model)
     model.require_one("check")
-    states, bound = whole("check", "states", states), number("check", "bound", bound, above=0)
+    with doing(f"checking {model.name}"):
+        return _check(model, whole("check", "states", states), seed, number("check", "bound", bound, above=0))
+
+
+def _check(model: Model, states: int, seed: int, bound: float) -> Report:
+    """Every row, one after the other."""
     rng = np.random.default_rng(whole("check", "seed", seed, least=0))
     q, v = consistent_states(model, rng, states)
     tau = rng.standard_normal((states, model.nv))
     wrenches = rng.standard_normal((states, model.nb, 6))
     rows = []
     if model.is_plain:
-        rows += [CheckRow(name, float(error(model, q, v, tau, wrenches)), bound) for name, error in IDENTITIES.items()]
-        rows += [CheckRow(name, float(error(model, q, v)), 1e-6) for name, error in DIFFERENCES.items()]
+        for name, identity in IDENTITIES.items():
+            with doing(name):
+                rows.append(CheckRow(name, float(identity(model, q, v, tau, wrenches)), bound))
+        for name, difference in DIFFERENCES.items():
+            with doing(name):
+                rows.append(CheckRow(name, float(difference(model, q, v)), 1e-6))
         for name, compare in AGREEMENT.items():
-            here, there = (compare(model, q, v, tau, wrenches, form) for form in WAYS[:2])
-            rows.append(CheckRow(f"{name}: spatial = newton_euler", relative(here, there), bound))
+            with doing(f"{name} of spatial and newton_euler"):
+                here, there = (compare(model, q, v, tau, wrenches, form) for form in WAYS[:2])
+                rows.append(CheckRow(f"{name}: spatial = newton_euler", relative(here, there), bound))
     else:
-        rows += _general_rows(model, q, v, tau, wrenches, bound)
+        with doing("loops"):
+            rows += _general_rows(model, q, v, tau, wrenches, bound)
     rows += _formulation_rows(model, q, v, tau, wrenches, bound)
     return Report(model.name, tuple(rows), len(q))
 
@@ -145,10 +159,12 @@ def _formulation_rows(model: Model, q: Any, v: Any, tau: Any, wrenches: Any, bou
     ways += [points] if few_links and (points.has_armature or not has_rotors) else []
     known = [~undetermined_reactions(model, row) for row in q[:3]]
     determined = np.logical_and.reduce(known)
-    accelerations = [dy.forward_dynamics(model, q, v, tau, wrenches=wrenches, formulation=way) for way in ways]
-    forces = [
-        np.where(determined, reactions(model, q, v, tau, wrenches=wrenches, formulation=way), 0.0) for way in ways
-    ]
+    accelerations, forces = [], []
+    for way in ways:
+        with doing(f"accelerations and reactions in {way.name}"):
+            accelerations.append(dy.forward_dynamics(model, q, v, tau, wrenches=wrenches, formulation=way))
+            found = reactions(model, q, v, tau, wrenches=wrenches, formulation=way)
+            forces.append(np.where(determined, found, 0.0))
     rows = []
     for k, way in enumerate(ways[1:], 1):
         rows.append(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from cardan.errors import CardanError
 from cardan.machines.cache import audited, entry_digest, load_entry, payload_starts, store_entry
 from cardan.machines.host import few, host, to_object
+from cardan.machines.waiting import doing
 from cardan.program.program import Program, record
 
 if TYPE_CHECKING:
@@ -37,7 +38,8 @@ class Builder:
     def recorded(self) -> Recorded:
         """What the program recorded: a graph, a schedule or a march."""
         if self._recorded is None:
-            self._recorded = record(self.program)
+            with doing("writing its equations"):
+                self._recorded = record(self.program)
         return self._recorded
 
     def operations(self) -> dict[str, int]:
@@ -121,7 +123,9 @@ class Builder:
         from cardan.machines.llvm.printer import LLVMPrinter
 
         printer: Printer = LLVMPrinter(VectorType(dtype, lanes), few(host().lanes(dtype)))
-        return printer.print_program(self.program, self.recorded())
+        recorded = self.recorded()
+        with doing(f"printing {sum(self.operations().values()):,} operations"):
+            return printer.print_program(self.program, recorded)
 
 
 def stored() -> Iterator[tuple[str | int, ...]]:

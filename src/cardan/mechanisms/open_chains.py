@@ -41,6 +41,8 @@ def cart_pole(*, cart: float = 1.0, pole: float = 0.1, length: float = 1.0) -> M
     m.body("pole", mass=pole, com=(0, 0, length / 2), inertia=inertia.rod(pole, length, axis="z"))
     m.joint("rail", Prismatic(axis=(1, 0, 0)), m.ground, "cart")
     m.joint("hinge", Revolute(axis=(0, 1, 0)), "cart", "pole")
+    m.shape("cart", Box((0.4, 0.2, 0.2), colour="#3f5fbf"))
+    m.shape("pole", Rod((0, -0.12, 0), (0, -0.12, length), 0.02, colour="#d9731a"))
     return m
 
 

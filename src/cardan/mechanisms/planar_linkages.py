@@ -13,6 +13,7 @@ from cardan.mechanisms.planar_bars import DOWN, Z, angle_of, bar, corner, direct
 from cardan.model import inertia
 from cardan.model.builder import Mechanism
 from cardan.model.joint import Prismatic, Revolute, Spherical, Universal
+from cardan.model.shape import Box, Cylinder
 
 
 def four_bar(
@@ -151,6 +152,9 @@ def rack_and_pinion(*, radius: float = 0.1, pinion: float = 1.5, rack: float = 0
     m.joint("bearing", Revolute(axis=Z), m.ground, "pinion")
     m.joint("guide", Prismatic(axis=(0, 1, 0)), m.ground, "rack", at=(radius, 0, 0))
     m.couple("teeth", {"guide": 1.0, "bearing": -radius})
+    m.shape("pinion", Cylinder(radius, radius / 2, colour="#3f5fbf"))
+    m.shape("pinion", Cylinder(0.15 * radius, 0.1 * radius, at=(0.65 * radius, 0, radius / 4), colour="#ffffff"))
+    m.shape("rack", Box((radius / 2, 10 * radius, radius / 2), at=(radius / 4, 0, 0), colour="#d9731a"))
     return m
 
 
@@ -257,4 +261,5 @@ def sundials_slider_crank(*, crank: float = 0.5) -> Mechanism:
     middle = (crank / 2, 0, 0)
     m.spring("spring", "crank", "rod", stiffness=1.0, damping=1.0, length=1.0, at1=middle, at2=(0.5, 0, 0))
     m.wrench("push", "rod", (0, 0, 0, 1.0, 0, 0), at=(2, 0, 0))
+    m.shape("slider", Box((0.25, 0.12, 0.12), colour="#2e8b57"))
     return m

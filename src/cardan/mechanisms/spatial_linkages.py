@@ -16,7 +16,7 @@ from cardan.model import inertia
 from cardan.model.builder import Mechanism
 from cardan.model.joint import Cylindrical, JointType, Prismatic, Revolute, Spherical, Universal
 from cardan.model.pose import Pose, read_pose
-from cardan.model.shape import Cylinder, Rod
+from cardan.model.shape import Box, Cylinder, Rod
 
 X, Y, Z = np.eye(3)
 
@@ -28,6 +28,8 @@ def two_hinge_door(*, width: float = 0.9, height: float = 2.0, mass: float = 25.
     m.body("door", mass=mass, com=(width / 2, 0, height / 2), inertia=solid)
     for name, z in (("lower", 0.15 * height), ("upper", 0.85 * height)):
         m.joint(name, Revolute(axis=Z), m.ground, "door", at=(0, 0, z), child_at=(0, 0, z))
+    m.shape("door", Box((width, 0.04, height), at=(width / 2, 0, height / 2), colour="wood"))
+    m.shape("door", Rod((0.9 * width, -0.06, height / 2), (0.9 * width, 0.06, height / 2), 0.02, colour="brass"))
     return m
 
 
@@ -137,6 +139,7 @@ def sarrus(*, bar: float = 0.5, width: float = 0.4, angle: float = 0.9) -> Mecha
     rise = bar * np.sin(angle)
     poses = {m.ground: Pose(), "plate": Pose((0, 0, 2 * rise))}
     m.body("plate", mass=2.0, inertia=inertia.box(2.0, (width, width, 0.02)))
+    m.shape("plate", Box((width, width, 0.02), colour="#8d97a3"))
     for leg, out, axis in (("x", X, Y), ("y", Y, X)):
         foot = out * width / 2
         knee = foot + out * bar * np.cos(angle) + Z * rise

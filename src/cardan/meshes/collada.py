@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.meshes.formats import DISPLAYED, fans
+from cardan.meshes.formats import DISPLAYED, fans, read_numbers
 from cardan.meshes.part import Colour, Part
 from cardan.meshes.surface import Surface
 
@@ -85,7 +85,7 @@ def _inside(node: Any, *tags: str) -> Any:
 
 
 def _numbers(node: Any) -> np.ndarray:
-    return np.array((node.text or "").split(), dtype=float)
+    return read_numbers(node.text or "")
 
 
 def _integers(node: Any) -> np.ndarray:

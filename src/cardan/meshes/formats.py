@@ -7,6 +7,8 @@ the file is damaged. Numbers that are not finite are for the caller to reject.
 from __future__ import annotations
 
 import os
+import re
+import warnings
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,7 +20,7 @@ from cardan.meshes.surface import Surface
 
 TRIANGLES = 200_000
 """Most triangles of a mesh; MuJoCo's limit for STL files. Three times as many vertices are read."""
-DISPLAYED = 1_500_000
+DISPLAYED = 1_000_000
 """Most triangles of a mesh that is only shown."""
 CUTS = 1_200_000
 """Most corners looked at to cut polygons of more than four corners into triangles, which then takes about a second."""
@@ -41,14 +43,24 @@ def binary_stl(data: bytes) -> tuple[np.ndarray, np.ndarray]:
 
 def ascii_stl(data: bytes) -> tuple[np.ndarray, np.ndarray]:
     """ASCII STL: three lines `vertex x y z` for each triangle."""
-    words = data.split()
-    at = [k for k, word in enumerate(words) if word == b"vertex"]
-    if not at or len(at) % 3 or at[-1] + 3 >= len(words):
-        raise ValueError(f"an ASCII STL file has three vertices for each triangle, this has {len(at)} vertices")
-    if len(at) > 3 * DISPLAYED:
-        raise ValueError(f"it has {len(at) // 3} triangles; at most {DISPLAYED} are read")
-    points = np.array([[float(words[k + m]) for m in (1, 2, 3)] for k in at])
-    return points, np.arange(len(points)).reshape(-1, 3)
+    count = data.count(b"vertex")
+    if not 0 < count <= 3 * DISPLAYED or count % 3:
+        raise ValueError(f"an ASCII STL file has three vertices for each triangle, this has {count} vertices")
+    lines: list[bytes] = re.findall(rb"vertex[ \t]+([^\r\n]{0,200})", data)
+    points = read_numbers(b" ".join(lines).decode("ascii", "replace"))
+    if len(points) != 3 * count:
+        raise ValueError(f"its {count} vertices have {len(points)} numbers")
+    return points.reshape(-1, 3), np.arange(count).reshape(-1, 3)
+
+
+def read_numbers(text: str) -> np.ndarray:
+    """Numbers separated by blanks; no object is made for each, as a file may have many."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        try:
+            return np.fromstring(text, dtype=float, sep=" ")
+        except DeprecationWarning:
+            raise ValueError("something stands where a number should") from None
 
 
 def stl(data: bytes) -> tuple[np.ndarray, np.ndarray]:
@@ -81,7 +93,7 @@ class ObjLines:
         self.materials: list[str] = []
         """The material of each face."""
         self.libraries: list[str] = []
-        material = ""
+        material, left = "", 8 * most
         if data.count(b"\n") + data.count(b"\r") > 10 * most:
             raise ValueError(f"it has more than {10 * most} lines")
         for line in data.splitlines():
@@ -93,6 +105,9 @@ class ObjLines:
             if words[0] == "v":
                 self.points.append([float(word) for word in words[1:4]])
             elif words[0] == "f":
+                left -= len(words)
+                if left < 0:
+                    raise ValueError(f"its faces have more than {8 * most} corners")
                 corners = [int(word.split("/")[0]) for word in words[1:]]
                 self.faces.append([c - 1 if c > 0 else len(self.points) + c for c in corners])
                 self.materials.append(material)
@@ -115,7 +130,7 @@ def obj(data: bytes) -> Read:
 
 def coloured_obj(data: bytes, path: Path) -> tuple[Part, ...]:
     """Wavefront, a part for each material, with colours `Kd` from the material files beside it."""
-    lines = ObjLines(data, DISPLAYED)
+    lines = ObjLines(data, DISPLAYED // 2)
     colours: dict[str, Colour] = {}
     for name in lines.libraries[:LIBRARIES]:
         with suppress(ValueError, OSError):  # a material file that is missing costs the colours only

@@ -21,6 +21,8 @@ from cardan.meshes.part import Colour, Part
 from cardan.meshes.surface import Surface
 
 INSTANCES, DEEPEST = 20_000, 64
+ENTRIES = 1_000_000
+"""Most tables, lists and commas of the JSON part."""
 BUFFER = 64 * 2**20
 """Most bytes of a buffer in a file of its own."""
 TEXTURED = (0.72, 0.72, 0.72, 1.0)
@@ -52,6 +54,8 @@ class _File:
     """The tables of a file."""
 
     def __init__(self, text: bytes, binary: bytes | None, path: Path) -> None:
+        if (many := sum(map(text.count, (b"{", b"[", b",")))) > ENTRIES:
+            raise ValueError(f"its JSON has {many} entries; at most {ENTRIES} are read")
         try:
             self.tables = json.loads(text.decode("utf-8-sig"))
         except RecursionError:
@@ -169,7 +173,7 @@ class _File:
 
 def _display(linear: float) -> float:
     """A component of a colour as screens have it (sRGB), from its amount of light."""
-    return float(12.92 * linear if linear <= 0.0031308 else 1.055 * linear ** (1 / 2.4) - 0.055)
+    return round(float(12.92 * linear if linear <= 0.0031308 else 1.055 * linear ** (1 / 2.4) - 0.055), 9)
 
 
 def _transform(node: dict[str, Any]) -> np.ndarray:

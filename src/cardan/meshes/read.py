@@ -20,7 +20,7 @@ from cardan.meshes.part import Part
 from cardan.meshes.simplify import welded
 from cardan.meshes.surface import Surface
 
-SIZE = 64 * 2**20
+SIZE = 48 * 2**20
 """Largest mesh file that is read, bytes."""
 
 

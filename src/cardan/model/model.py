@@ -14,7 +14,7 @@ from cardan.lazy import cached_property
 from cardan.model.body import Body, Frame, Joint
 from cardan.model.constraint import Constraint
 from cardan.model.force import Coupling, Force
-from cardan.model.html import VIEWS, mechanism_html, thumbnail
+from cardan.model.html import VIEWS, mechanism_html, model_view
 from cardan.model.memory import Memory
 from cardan.model.parameter import NONE, Parameters, digest_of_parts, find_parameter, with_numbers
 from cardan.model.pose import Pose
@@ -518,7 +518,7 @@ class Model:
             ("free parameters", list(self.parameters.names)),
         ):
             facts += [(what, ", ".join(names))] if names else []
-        return mechanism_html(f"Model {self.name!r}", facts, self.bodies, self.joints, thumbnail(self), self.cuts)
+        return mechanism_html(f"Model {self.name!r}", facts, self.bodies, self.joints, model_view(self), self.cuts)
 
     def tree_rows(self) -> list[str]:
         """The spanning tree, one row a link, indented by depth; past some depth the depth is written as a number."""

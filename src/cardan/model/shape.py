@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
@@ -392,6 +392,22 @@ def visible_parts(shapes: Iterable[Shape], most_faces: int | None = None) -> Ite
             warnings.warn(f"{error}; the body is shown without it", stacklevel=2)
 
 
+def shared_parts(shapes: Mapping[int, Sequence[Shape]], most_faces: int) -> Iterator[tuple[int, Part]]:
+    """Surfaces of the shapes of several bodies, with about `most_faces` triangles in all.
+
+    Parts of few triangles keep them all; the others have the same number each.
+    """
+    found = [(body, part) for body, own in shapes.items() for part in visible_parts(own)]
+    left, most = most_faces, most_faces
+    for k, count in enumerate(sorted(len(part.surface.faces) for _, part in found)):
+        most = max(left // (len(found) - k), FEWEST)
+        if count > most:
+            break
+        left, most = left - count, most_faces
+    for body, part in found:
+        yield body, _simpler((part,), most)[0]
+
+
 def read_shapes(owner: str, value: Any) -> tuple[Shape, ...]:
     """One shape, or a list of them."""
     if value is None:
@@ -492,7 +508,7 @@ def _ring(shape: Shape, what: str, value: Any, direction: int) -> np.ndarray:
     x, y = corners.T
     area = float(x @ np.roll(y, -1) - y @ np.roll(x, -1)) / 2
     if abs(area) <= 1e-12 * float(np.ptp(x) ** 2 + np.ptp(y) ** 2):
-        raise ModelError(f"{shape.owner}: {what} has no area; its corners lie on a line")
+        raise ModelError(f"{shape.owner}: {what} encloses no area; its corners lie on a line, or its edges cross")
     return frozen(corners if area * direction >= 0 else corners[::-1])
 
 

@@ -173,8 +173,8 @@ def _show_window(figure: Figure) -> None:
             "show: there is no display for a window here; give path='picture.png' to write a file, or show the figure "
             "in a notebook"
         )
-    manager = canvas.new_manager(figure, max(plt.get_fignums(), default=0) + 1)
-    Gcf.set_active(manager)
+    windows: Any = Gcf
+    windows._set_new_active_manager(canvas.new_manager(figure, max(plt.get_fignums(), default=0) + 1))
     plt.show()
 
 

@@ -168,6 +168,14 @@ class Geometry:
     plane: np.ndarray | None
     shaped: frozenset[int] = frozenset()
 
+    def hangs(self, joint: DrawnJoint, poses: np.ndarray, up: np.ndarray) -> bool:
+        """Whether the rods and plates of a joint's child are below it at the first of body poses (..., nb, 4, 4)."""
+        first = poses.reshape(-1, *poses.shape[-3:])[0]
+        at = place(first, joint.child, joint.child_at.position)
+        own = [place(first, joint.child, stroke.points) for stroke in self.strokes if stroke.body == joint.child]
+        way = np.vstack(own).mean(axis=0) - at if own else np.zeros(3)
+        return bool(np.linalg.norm(way) > 2 * self.size and way @ up < -0.6 * np.linalg.norm(way))
+
     @property
     def sticks(self) -> frozenset[int]:
         """Bodies that are drawn as rods and plates."""
@@ -219,7 +227,9 @@ def geometry_of(model: Model) -> Geometry:
         light = body.mass < LIGHT * mass  # such as the frame of a sensor, whose inertia is a made-up number
         if shaped and b not in shaped and (light or _widest(every[b]) <= NEAR * length):
             continue  # a frame of a robot whose parts have shapes
-        outline, plate = _outline(b, body, points, size if light else length, size)
+        slides = any(joint.slides and b in (joint.parent, joint.child) for joint in joints)
+        most = size if light else 5 * size if slides else length
+        outline, plate = _outline(b, body, points, most, size, round_=not slides)
         strokes += outline
         plates += plate
     centres = tuple(BodyPoint(b, body.com) for b, body in enumerate(model.bodies) if body.mass > 0)
@@ -360,12 +370,14 @@ def _span(body: Body, points: np.ndarray) -> float:
     return 2 * float(np.sqrt(np.trace(body.inertia) / (2 * body.mass)))
 
 
-def _outline(b: int, body: Body, points: np.ndarray, length: float, size: float) -> tuple[list[Stroke], list[Plate]]:
+def _outline(
+    b: int, body: Body, points: np.ndarray, length: float, size: float, round_: bool
+) -> tuple[list[Stroke], list[Plate]]:
     """A body as a rod or a plate through its points; with one point only, its inertia as a box of at most `length`."""
     every = _apart(points, NEAR * length)
     rank, axes = _directions(every)
     if len(every) < 2 or rank == 0:
-        return _box(b, body, length, size)
+        return _box(b, body, length, size, round_)
     if rank == 1:
         along = (every - every[0]) @ axes[0]
         return [Stroke(b, every[np.argsort(along)][[0, -1]])], []
@@ -408,8 +420,8 @@ def _hull(points: np.ndarray, rank: int, axes: np.ndarray) -> tuple[np.ndarray, 
     return points, hull.simplices, edges
 
 
-def _box(b: int, body: Body, length: float, size: float) -> tuple[list[Stroke], list[Plate]]:
-    """The inertia of a body as a cylinder or a box, neither too small to be seen nor longer than `length`."""
+def _box(b: int, body: Body, length: float, size: float, round_: bool) -> tuple[list[Stroke], list[Plate]]:
+    """The inertia of a body as a cylinder, if it may be `round_`, or as a box: large enough to see, up to `length`."""
     if body.mass == 0:
         return [], []
     moments, axes = np.linalg.eigh(body.inertia / body.mass)
@@ -420,7 +432,8 @@ def _box(b: int, body: Body, length: float, size: float) -> tuple[list[Stroke], 
     limit = max(size, length / 2)
     factor = min(1.0, limit / max(float(half.max()), radius, 1e-300))
     pair = [k for k in range(3) if k != lone]
-    if radius > 0 and abs(moments[pair[0]] - moments[pair[1]]) < ALIKE * moments[2]:
+    alike = round_ and abs(moments[pair[0]] - moments[pair[1]]) < ALIKE * moments[2]
+    if alike and abs(moments[lone] - moments[pair].mean()) > ALIKE * moments[2]:
         thick = float(np.sqrt(max(3 * moments[pair].mean() - 0.75 * radius**2, 0.0)))  # half the length of a cylinder
         return _cylinder(b, body, np.roll(axes, 2 - lone, axis=1), max(factor * radius, 0.3 * size),
                          max(factor * thick, 0.1 * size))  # fmt: skip

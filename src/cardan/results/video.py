@@ -18,6 +18,7 @@ from cardan.atomic_file import file_path, whole_file
 from cardan.errors import FileError, InputError, nearest
 from cardan.functions.kinematics import body_poses
 from cardan.model.values import number
+from cardan.results.drawing.draw import traced
 from cardan.results.progress import progress_bar
 from cardan.results.render.animation import Animation, Frame, lettering
 
@@ -52,13 +53,14 @@ def video(
         raise InputError("video: the run has one sample only; there is no motion to show, draw it with run.draw(path=)")
     if title is not None and not isinstance(title, str):
         raise InputError(f"video: title must be text, got {title!r}")
+    points = traced("video", trace)
     width, height = _size(made.size if size is None else size)
     rate = _rate(made.fps if fps is None else number("video", "fps", fps, "of frames a second", above=0), path)
     shown = _speed(run) if speed is None else number("video", "speed", speed, "of run seconds a second", above=0)
     times = _times(run, float(rate), shown)
     label = f"video of {run.model.name}"
     with whole_file(path, overwrite) as part, progress_bar(progress, label, len(times)) as report:
-        frames = _frames(run, times, shown, (width, height), view, trace, forces, title)
+        frames = _frames(run, times, shown, (width, height), view, points, forces, title)
         made.write(part, _reported(frames, report), rate, len(times))
 
 

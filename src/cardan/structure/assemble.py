@@ -140,7 +140,9 @@ def named_state(owner: str, what: str, model: Model, name: str) -> State:
 
 def configuration(owner: str, model: Model, q: Start) -> Any:
     """Configurations that a function takes: an array as it is; by name, or None, assembled at t = 0."""
-    return assemble(model, q)[0] if q is None or isinstance(q, Mapping | State | str) else q
+    if isinstance(q, str):
+        q = named_state(owner, "q", model, q)
+    return assemble(model, q)[0] if q is None or isinstance(q, Mapping | State) else q
 
 
 def state_by_name(model: Model, q: Mapping[str, Any], v: Mapping[str, Any], time: float) -> State:

@@ -118,7 +118,7 @@ def watch(model: Model, formulation: Formulation, kernel: Any, q: Any, t: Any) -
     The first call is looked at, then the 2nd, 4th, 8th ... (`Kernel.watch`), with the rows that `some_rows` takes.
     """
     place = (formulation.key, id(kernel))
-    if not _FIRST.first_time(model, place) or (formulation.in_tree and not model.has_rows):
+    if not _FIRST.first_time(model, place) or _is_recursive(model, formulation):
         return
     if is_device_array(t):
         return
@@ -210,6 +210,7 @@ def matrix_condition(model: Model, formulation: Formulation, q: np.ndarray, t: A
     """The condition of matrices at one configuration."""
     model = with_good_rows(model, q, t)
     prepare(model, formulation)
+    formulation = formulation.solved_as
     try:
         with np.errstate(all="ignore"):
             found = float((_in_tree if formulation.in_tree else _of_equations)(model, q, t, formulation))
@@ -220,7 +221,6 @@ def matrix_condition(model: Model, formulation: Formulation, q: np.ndarray, t: A
 
 def _of_equations(model: Model, q: Any, t: Any, formulation: Formulation) -> Any:
     """The condition in the coordinates in which the formulation solves."""
-    formulation = formulation.solved_as
     M, _, J, *_ = equations_at(model, formulation, q, t)
     rows = kept_rows(model, formulation)
     return _of_saddle(M, J[..., rows, :], _sizes(model, formulation, rows), lent=_lends(model, formulation))
@@ -238,7 +238,8 @@ def _in_tree(model: Model, q: np.ndarray, t: Any, formulation: Formulation) -> A
 
 
 def _is_recursive(model: Model, formulation: Formulation) -> bool:
-    return formulation.in_tree and not model.has_rows
+    """Whether a motion is found along the tree alone."""
+    return (formulation.in_tree or formulation.eliminates_along_tree) and not model.has_rows
 
 
 def _of_mass(M: np.ndarray) -> Any:

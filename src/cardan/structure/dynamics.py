@@ -14,6 +14,7 @@ from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.tree import TreeFormulation
+from cardan.machines.waiting import doing
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.model.plane import plane_digest
@@ -118,7 +119,8 @@ def _with_rows(
     def make() -> Any:
         prepare(model, formulation)
         require_motion(model)
-        warn_of_condition(model, way)
+        with doing(f"judging the equations of {model.name} in {formulation.name}"):
+            warn_of_condition(model, way)
         kernel = chosen_kernel(model, (formulation.key, what, loaded), with_rows)
         if by:
             watch_derivatives(owner, model, way, kernel, by.names)

@@ -47,7 +47,7 @@ function makeCamera(stage, view, extent, changed) {
     const middle = [(OPEN * shape * (x.high[0] - x.high[1])) / 2, (OPEN * (y.high[0] - y.high[1])) / 2];
     camera.target = plus(plus(times(middle[0], right), times(middle[1], up)), times(z, camera.back));
     const needed = Math.max(x.high[0] + x.high[1], y.high[0] + y.high[1]) / 2 - (camera.flat ? 0 : z);
-    camera.distance = 1.1 * Math.max(needed, (2 * view.size) / OPEN);
+    camera.distance = (camera.flat ? 1.16 : 1.08) * Math.max(needed, (2 * view.size) / OPEN);
     changed();
   };
   camera.turn = (dx, dy) => {

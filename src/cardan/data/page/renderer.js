@@ -362,5 +362,5 @@ function makeRenderer(canvas) {
     each(set, (range) => on(range) && over(range), false);
   }
 
-  return { gl, draw, addSolids, addLine, setPlaces, release: () => gl.getExtension("WEBGL_lose_context")?.loseContext() };
+  return { gl, draw, addSolids, addLine, setPlaces };
 }

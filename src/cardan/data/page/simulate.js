@@ -36,8 +36,10 @@ async function startSimulation(about, section) {
   const places = about.coordinates.map((c) => slider(c.name, c.unit, c.low, c.high, c.value, restarted));
   const rates = about.coordinates.map((c) => slider(c.name, c.rate_unit, -c.fast, c.fast, c.rate, restarted));
   byId("views").append(shortcut);
+  const strip = makeStrip([...about.curves.map((one) => ({ ...one, of: (now) => one.at.map((k) => now[one.kind][k]) })),
+    { name: "energy", unit: "J", curves: ["energy", "kinetic", "potential"], of: (_, { energy, kinetic, potential }) => [energy, kinetic, potential] }]);
   section.append(made("details", { open: true }, made("summary", { textContent: "Simulate" }),
-    made("p", { className: "row" }, run, again), told, status, hint,
+    made("p", { className: "row" }, run, again), told, status, hint, made("div", { className: "strip" }, ...strip.elements),
     ...group("Values", sliders, true), ...group("Start", places, places.length <= 8),
     ...group("Speed at the start", rates, false), made("p", { className: "row" }, original)));
 
@@ -79,11 +81,13 @@ async function startSimulation(about, section) {
 
   let read = 0;
   function show() {
-    const { t } = simulator.state();
+    const now = simulator.state(), { t } = now, quantities = simulator.quantities();
     showState(t, simulator.poses());
-    if (state.playing && performance.now() - read < 100) return;
+    strip.add(now, quantities);
+    if ((state.playing || state.pull) && performance.now() - read < 100) return;
     read = performance.now();
-    const { energy, kinetic, gap } = simulator.quantities();
+    strip.draw();
+    const { energy, kinetic, gap } = quantities;
     const slower = state.playing && state.behind > 0.2 ? " \u00b7 slower than the clock" : "";
     told.textContent = `${t.toFixed(3)} s \u00b7 energy ${shortly(energy, 5)} J, kinetic ${shortly(kinetic, 4)} J` +
       (about.programs.close ? (gap <= about.closed ? " \u00b7 loops closed" : ` \u00b7 loops open by ${gap.toPrecision(2)}`) : "") + slower;

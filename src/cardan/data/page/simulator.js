@@ -41,17 +41,18 @@ async function makeSimulator(about) {
     put("damping", [pull ? pull.damping : 0]);
   }
 
-  // The state that Newton's method finds while the values go from one set to another; null where a loop stays open.
+  // The state that Newton's method finds while the values go from one set to another; null where a loop stays open, or
+  // the state jumps, as beyond a singular position.
   function followed(program, t, q, v, from, to) {
     for (const parts of PARTS) {
       let x = { q, v }, k = 0;
       while (k < parts) {
         k += 1;
-        const values = from.map((a, i) => a + ((to[i] - a) * k) / parts);
+        const values = from.map((a, i) => a + ((to[i] - a) * k) / parts), before = x.q;
         let turns = 0;
         do x = program({ ...x, gap: 0, t, p: values, limit: about.newton });
         while (!(x.gap[0] <= about.closed) && ++turns < 8);
-        if (!(x.gap[0] <= about.closed)) break;
+        if (!(x.gap[0] <= about.closed) || !x.q.every((a, i) => Math.abs(a - before[i]) <= about.longest[i])) break;
         if (k === parts) return x;
       }
     }
@@ -72,8 +73,9 @@ async function makeSimulator(about) {
       else added.set([q[k] - c.value, v[k], 0], 3 * c.hold);
     });
     if (programs.close) {
-      const to = joined(p, added), from = joined(nearStart.p, nearStart.added);
-      const found = followed(programs.close, about.start.t, nearStart.q, nearStart.v, from, to);
+      const to = joined(p, added); // from where the sliders were before, or from the start as it was given
+      const from = ({ p: values, added: more, q, v }) => followed(programs.close, about.start.t, q, v, joined(values, more), to);
+      const found = from(nearStart) ?? from(first);
       if (!found) {
         p.set(nearStart.p);
         added.set(nearStart.added);
@@ -181,9 +183,10 @@ async function makeSimulator(about) {
     names, set, change, advance, springFor, placeOf,
     state: () => ({ t: state.t[0], q: state.q, v: state.v }),
     poses: () => shown.poses,
-    quantities: () => ({
-      kinetic: shown.kinetic[0], potential: shown.potential[0], energy: shown.kinetic[0] + shown.potential[0], gap: shown.gap[0],
-    }),
+    quantities() {
+      const { kinetic: [kinetic], potential: [potential], gap: [gap] } = shown;
+      return { kinetic: kinetic > 1e-12 * Math.abs(potential) ? kinetic : 0, potential, energy: kinetic + potential, gap };
+    },
     ranges: { sliders: about.sliders, coordinates: about.coordinates },
   };
 }

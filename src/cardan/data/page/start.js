@@ -3,9 +3,14 @@ setSpeed(usualSpeed());
 markEvents();
 for (const key of ABOUT.plotted) plots.add(key);
 if (!ABOUT.inline) begin();
-else {
+else { // a browser has few contexts for drawing: a view that is scrolled away gives its own back
+  let loss = null; // kept: a context that is lost no longer gives it
   new IntersectionObserver(([{ isIntersecting }]) => {
-    if (isIntersecting) { begin(); renderer?.gl.getExtension("WEBGL_lose_context"); soon(); }
+    if (!isIntersecting) return renderer && loss?.loseContext();
+    if (loss && !renderer) return loss.restoreContext();
+    begin();
+    loss ??= renderer?.gl.getExtension("WEBGL_lose_context");
+    soon();
   }).observe(stage);
 }
 new ResizeObserver(() => {

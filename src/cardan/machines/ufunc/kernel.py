@@ -22,6 +22,7 @@ from cardan.machines.cuda.place import OnHost, Place
 from cardan.machines.host import compiling, few, host, load
 from cardan.machines.ufunc.gufunc import LoopAddresses, make_gufunc, signature
 from cardan.machines.ufunc.threads import get_threads, run_together
+from cardan.machines.waiting import doing
 from cardan.on_card import is_device_array
 from cardan.program.program import Port, Program
 
@@ -146,7 +147,7 @@ class Kernel:
     def prepare(self, dtype: Any = _FLOAT64) -> Kernel:
         """Compile everything that calls with this dtype may need, in full code."""
         variant = self.compiled(dtype, wide=True)
-        with compiling:
+        with compiling, doing(f"compiling {self.program.name}"):
             for wide in (True, False):
                 variant.ensure(wide, full=True)
         self._open_fast_path(variant)
@@ -274,7 +275,7 @@ class Kernel:
         """Compile the loop asked for, unless that was done; other threads wait."""
         variant = self._variants[dtype]
         if not variant.has(wide):
-            with compiling:
+            with compiling, doing(f"compiling {self.program.name}"):
                 variant.ensure(wide)
             self._open_fast_path(variant)
         assert variant.ufunc is not None

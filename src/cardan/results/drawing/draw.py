@@ -92,9 +92,7 @@ def strobe(
     if np.size(t) == 0:
         raise InputError("draw: t has no time; give one or several times, s, or leave it out")
     poses = body_poses(model, np.atleast_2d(run.at(np.atleast_1d(t))[0]))
-    if not isinstance(trace, Sequence):
-        raise InputError(f"draw: trace takes names of bodies or pairs (body, point), got {trace!r}")
-    paths = [run.position(*traced("draw", point)) for point in ((trace,) if isinstance(trace, str) else trace)]
+    paths = [run.position(*point) for point in traced("draw", trace)]
     return overlaid(model, poses, run.poses, paths, view, names, centres, scale, output)
 
 
@@ -161,15 +159,18 @@ def _add_shapes(
         canvas.rasters.append(Raster(picture, low, high, opacity))
 
 
-def traced(what: str, point: Any) -> tuple[str, Any]:
-    """The body or frame and the point of an entry of `trace`."""
-    if isinstance(point, str):
-        return point, (0.0, 0.0, 0.0)
-    try:
-        body, at = point
-    except (TypeError, ValueError):
-        raise InputError(f"{what}: trace takes names of bodies or pairs (body, point), got {point!r}") from None
-    return body, at
+def traced(what: str, trace: Any) -> list[tuple[str, Any]]:
+    """The bodies or frames and the points whose paths are drawn: `trace` has names, or pairs (body, point)."""
+    found: list[tuple[str, Any]] = []
+    if not isinstance(trace, Sequence):
+        raise InputError(f"{what}: trace takes names of bodies or pairs (body, point), got {trace!r}")
+    for point in (trace,) if isinstance(trace, str) else trace:
+        try:
+            body, at = (point, (0.0, 0.0, 0.0)) if isinstance(point, str) else point
+        except (TypeError, ValueError):
+            raise InputError(f"{what}: trace takes names of bodies or pairs (body, point), got {point!r}") from None
+        found.append((body, at))
+    return found
 
 
 def _poses(model: Model, q: Any) -> np.ndarray:

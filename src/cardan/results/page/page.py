@@ -26,12 +26,22 @@ from cardan.model.values import batch
 from cardan.results.geometry import BodyPoint, Geometry, place, upwards
 from cardan.results.page.packing import packed
 from cardan.results.page.program import page_program
-from cardan.results.page.samples import CURVES, MOST_IN_ALL, MOST_SAMPLES, PageSamples, Plot, runs_of, sampled
+from cardan.results.page.samples import (
+    CURVES,
+    MOST_GHOSTS,
+    MOST_IN_ALL,
+    MOST_SAMPLES,
+    PageSamples,
+    Plot,
+    runs_of,
+    sampled,
+)
 from cardan.results.page.scene_3d import (
     BODIES,
     FORCE,
     LAYERS,
     MOMENT,
+    MOST_FACES,
     Part,
     Scene3D,
     add_cloud,
@@ -57,10 +67,9 @@ SCRIPTS = (
     "main",
     "controls",
     "start",
-    "webassembly",
-    "simulator",
-    "simulate",
 )
+SIMULATION = ("webassembly", "simulator", "strip", "simulate")  # scripts of pages that simulate
+INLINE_FACES, INLINE_GHOSTS = 12_000, 6  # of a view in a notebook
 
 
 def page(
@@ -111,7 +120,7 @@ def html(
     neither reactions nor quantities beyond those named. A `live` page receives samples from its server; an `inline`
     one is small, for notebooks.
     """
-    runs, one_batch = runs_of(thing, labels, q)
+    runs, one_batch = runs_of(thing, labels, q, INLINE_GHOSTS if inline else MOST_GHOSTS)
     most = 300 if inline else min(MOST_SAMPLES, max(MOST_IN_ALL // len(runs), 100))
     moves = live or any(len(run.time) > 1 for _, run in runs)
     wanted = tuple(names) or (CURVES if moves and not inline else ())
@@ -138,7 +147,7 @@ def _about(
     for sample in samples:
         if (key := _key(sample.model)) not in machines:
             same = np.concatenate([other.poses for other in samples if _key(other.model) == key])
-            machines[key] = Machine(scene_3d(sample.model, same), sample.model)
+            machines[key] = Machine(scene_3d(sample.model, same, INLINE_FACES if inline else MOST_FACES), sample.model)
     every = list(machines.values())
     if len(cloud):
         add_cloud(every[0].scene, cloud[:: -(-len(cloud) // MOST_POINTS)])
@@ -291,11 +300,20 @@ def _round(x: float) -> float:
     return float(power * next(k for k in (1, 2, 5, 10) if k * power >= x * (1 - 1e-9)))
 
 
+def _plainly(script: str) -> str:
+    """A script without its comments and the space before its lines."""
+    lines = (line.strip() for line in script.splitlines())
+    return "\n".join(line for line in lines if line and not line.startswith("//"))
+
+
 def _written(about: dict[str, Any], live: bool) -> str:
     """The page. In its data `<` is escaped, so that no name can end the script."""
     folder = package_files("cardan") / "data" / "page"
     read = {name: (folder / name).read_text(encoding="utf-8") for name in ("page.html", "page.css")}
-    scripts = [(folder / f"{name}.js").read_text(encoding="utf-8") for name in SCRIPTS]
+    scripts = [
+        _plainly((folder / f"{name}.js").read_text(encoding="utf-8"))
+        for name in (*SCRIPTS, *(SIMULATION if about["simulate"] else ()))
+    ]
     given = json.dumps(about, allow_nan=False).replace("<", "\\u003c")
     script = "\n".join(["", '"use strict";', f"const ABOUT = {given};", "(async () => {", *scripts, "})();", ""])
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()

@@ -44,6 +44,7 @@ from cardan.model.parameter import JOINT_FIELDS, Parameter, free_fields, with_mo
 from cardan.model.tree import GROUND
 from cardan.program.program import Port, Program
 from cardan.results.page.pull import with_pull
+from cardan.results.progress import progress_bar
 from cardan.results.trajectory.trajectory import Trajectory
 from cardan.structure.assemble import assemble
 from cardan.structure.kernels import function_of, symbolic
@@ -52,10 +53,11 @@ from cardan.structure.rows import generic_configurations, independent_rows, scal
 
 MOST_RATES = 64  # of a model that a page simulates: the programs of larger ones are long
 MOST_DEFAULTS = 16  # sliders of numbers that the user did not name
+MOST_CURVES = 6  # in one chart
 FEW_BODIES = 8  # of a model whose masses are among them
 MOST_CAREFUL = 16  # rates of a model with loops that passes singular positions in a page: twice the program
 WELL_APART = 0.02  # smallest singular value of the part of all freedoms that held joints have
-RTOL, ATOL = 1e-6, 1e-8
+CONTROL = {"rtol": 1e-6, "atol": 1e-8, "max_step": 1e300, "pause": 1e300}  # of the steps
 CLOSED = 1e-9  # m or rad: a larger gap means that loops did not close
 
 SENTENCES = {
@@ -64,7 +66,7 @@ SENTENCES = {
     Outcome.DEAD_POINT: "Stopped at a singular position, where the loops leave the motion undetermined.",
     Outcome.TOO_MANY_STEPS: "Stopped: too many steps.",
 }
-OPEN = "The loops cannot be closed with these values; the mechanism stays where they last could."
+OPEN = "The loops cannot be closed on the way to these values; the mechanism stays where they last could."
 DRAWN = "Bodies are drawn as they were given; a length that was changed shows in the motion, not in their shapes."
 
 
@@ -98,7 +100,11 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
             model.unbound.free(*(name for name in sliders if name not in model.parameters.names))
         return PageProgram({"reason": _left_out(model)})
     found = simulated(thing, sliders)
-    programs = {name: compile_for_browser(Builder(program)) for name, program in found.programs.items()}
+    programs: dict[str, WebAssemblyCode] = {}
+    with progress_bar(None, "compiling for the browser", len(found.programs)) as report:
+        for k, (name, program) in enumerate(found.programs.items()):
+            report(k)
+            programs[name] = compile_for_browser(Builder(program))
     code = b"".join(program.code for program in programs.values())
     start, named = found.start, found.named
     return PageProgram(
@@ -110,11 +116,13 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
             "pull": {name: [at.start, at.stop] for name, at in found.pull.items()},
             "sliders": [one for parameter in named.parameters for one in _sliders(parameter, found.p, named)],
             "coordinates": _coordinates(model, found.holds, start),
+            "curves": list(_curves(model)),
             "start": {"t": start.t, "q": start.q.tolist(), "v": start.v.tolist(), "tau": start.tau.tolist()},
-            "control": {"rtol": RTOL, "atol": ATOL, "max_step": 1e300},
+            "control": CONTROL,
             "careful": {"limit": CAREFUL_STEPS, "h": RECOVERED, "outcome": int(Outcome.SINGULAR)},
             "newton": NEWTON_STEPS,
             "closed": CLOSED,
+            "longest": _longest(model),
             "sentences": {str(int(outcome)): text for outcome, text in SENTENCES.items()},
             "open": OPEN,
             "drawn": DRAWN,
@@ -299,10 +307,37 @@ def _coordinates(model: Model, holds: list[int], start: _Start) -> list[dict[str
     return found
 
 
+def _curves(model: Model) -> Iterator[dict[str, Any]]:
+    """What can be plotted while the page simulates: coordinates and rates that have the same unit."""
+    for kind, what in (("q", "coordinates"), ("v", "rates")):
+        by_unit: dict[str, list[tuple[str, int]]] = {}
+        for link in model.tree.links:
+            units, at = (link.kind.q_units, link.q) if kind == "q" else (link.kind.v_units, link.v)
+            name = model.joints[link.joint].name
+            for k, unit in enumerate(units):
+                if unit != "1":  # quaternions
+                    label = name if len(units) == 1 else f"{name}[{k}]"
+                    by_unit.setdefault(unit, []).append((label, at.start + k))
+        for unit, found in by_unit.items():
+            for first in range(0, len(found), MOST_CURVES):
+                some = found[first : first + MOST_CURVES]
+                name = what if len(found) <= MOST_CURVES else f"{what} {first + 1} to {first + len(some)}"
+                yield {
+                    "kind": kind, "name": name, "unit": unit, "curves": [label for label, _ in some],
+                    "at": [k for _, k in some],
+                }  # fmt: skip
+
+
 def _reach(model: Model) -> float:
     """The farthest that a joint or a centre of mass is from the origin of a body, m; at least a millimetre."""
     ends = [x.position for joint in model.joints for x in (joint.at, joint.child_at)] + [b.com for b in model.bodies]
     return max([1e-3, *(float(np.linalg.norm(x)) for x in ends)])
+
+
+def _longest(model: Model) -> list[float]:
+    """How far each coordinate (nq,) may move at once while loops are closed: a radian, or the size of the model, m."""
+    units = [unit for link in model.tree.links for unit in link.kind.q_units]
+    return [_reach(model) if unit == "m" else 1.0 for unit in units]
 
 
 def _floating(model: Model) -> int:

@@ -75,15 +75,20 @@ class PageSamples:
         }
 
 
-def runs_of(thing: Any, labels: Sequence[str] | None, q: Any = None) -> tuple[list[tuple[str, Trajectory]], bool]:
-    """The runs to show with their labels, of one system each; and whether they are systems of one batch."""
+def runs_of(
+    thing: Any, labels: Sequence[str] | None, q: Any = None, most: int = MOST_GHOSTS
+) -> tuple[list[tuple[str, Trajectory]], bool]:
+    """The runs to show with their labels, of one system each; and whether they are systems of one batch.
+
+    Of a batch at most `most` are shown.
+    """
     if isinstance(thing, Model):
         return [(thing.name, _still(thing, q))], False
     if isinstance(thing, Trajectory):
         if not thing.batch:
             return [(_labels(labels, ["run"])[0], thing)], False
         places = list(np.ndindex(*thing.batch))
-        kept = np.unique(np.linspace(0, len(places) - 1, min(len(places), MOST_GHOSTS)).round().astype(int))
+        kept = np.unique(np.linspace(0, len(places) - 1, min(len(places), most)).round().astype(int))
         names = [f"system {', '.join(map(str, places[k]))}" for k in kept]
         return [(name, thing[places[k]]) for name, k in zip(_labels(labels, names), kept, strict=True)], True
     if isinstance(thing, list | tuple) and thing and all(isinstance(run, Trajectory) for run in thing):

@@ -16,12 +16,12 @@ import numpy as np
 from cardan.algebra.rotation import rotation_to_axis
 from cardan.model.model import Model
 from cardan.model.pose import Pose
-from cardan.model.shape import Shape, visible_parts
+from cardan.model.shape import Shape, shared_parts
 from cardan.model.tree import GROUND
 from cardan.results.geometry import BodyPoint, DrawnElement, DrawnJoint, Geometry, geometry_of, upwards
 
 ROUND = 16  # corners of a circle
-MOST_FACES = 60_000  # of all shapes of a model; finer meshes are made coarser
+MOST_FACES = 160_000  # of all shapes of a model; finer meshes are made coarser
 LAYERS = {
     "bodies": True, "plates": True, "ground": True, "force elements": True, "joints": False, "skeleton": False,
     "joint axes": False, "frames": False, "centres of mass": False,
@@ -190,19 +190,19 @@ class Scene3D:
         self.parts.append(Part(layer, body, joined(solids), colour, opacity))
 
 
-def scene_3d(model: Model, poses: np.ndarray) -> Scene3D:
-    """The scene of a model whose bodies take these poses (..., nb, 4, 4)."""
+def scene_3d(model: Model, poses: np.ndarray, most_faces: int = MOST_FACES) -> Scene3D:
+    """The scene of a model whose bodies take poses (..., nb, 4, 4); shapes have at most `most_faces` triangles."""
     geometry = geometry_of(model)
     shapes = {b: body.shapes for b, body in enumerate(model.bodies)} | {GROUND: model.ground_shapes}
     scene = Scene3D(geometry, _shaped(geometry, {b for b, own in shapes.items() if own}))
-    _shapes(scene, shapes)
+    _shapes(scene, shapes, most_faces)
     up = geometry.plane[1] if geometry.plane is not None else upwards(model)
     _bodies(scene, poses)
     for joint in geometry.joints:
         _joint(scene, joint, poses)
         _axes(scene, joint)
         if joint.parent == GROUND and joint.holds:
-            _support(scene, joint, poses, up)
+            _support(scene, joint, poses, -up if geometry.hangs(joint, poses, up) else up)
     for element in geometry.elements:
         _element(scene, element)
     _triads(scene, model)
@@ -232,18 +232,13 @@ def _shaped(geometry: Geometry, bodies: set[int]) -> frozenset[int]:
     return frozenset(found if GROUND in bodies else found - {GROUND})
 
 
-def _shapes(scene: Scene3D, shapes: Mapping[int, Sequence[Shape]]) -> None:
+def _shapes(scene: Scene3D, shapes: Mapping[int, Sequence[Shape]], most_faces: int) -> None:
     """The shapes of bodies, in their own colours or that of the body."""
-    most = max(MOST_FACES // max(sum(map(len, shapes.values())), 1), 200)
-    for body, own in shapes.items():
-        for part in visible_parts(own, most):
-            r, g, b, a = part.colour or (0, 0, 0, 1)
-            colour = (
-                colour_of(body)
-                if part.colour is None
-                else sum(round(255 * x) << k for x, k in ((r, 16), (g, 8), (b, 0)))
-            )
-            scene.add("bodies", body, colour, Solid(part.surface.vertices, part.surface.faces), opacity=float(a))
+    for body, part in shared_parts(shapes, most_faces):
+        r, g, b, a = part.colour or (0, 0, 0, 1)
+        own = sum(round(255 * x) << k for x, k in ((r, 16), (g, 8), (b, 0)))
+        colour = colour_of(body) if part.colour is None else own
+        scene.add("bodies", body, colour, Solid(part.surface.vertices, part.surface.faces), opacity=float(a))
 
 
 def _bodies(scene: Scene3D, poses: np.ndarray) -> None:

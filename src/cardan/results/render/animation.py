@@ -14,7 +14,6 @@ from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.functions.constraints import reactions
 from cardan.model.model import Model
 from cardan.results.drawing.diagram import chosen_view
-from cardan.results.drawing.draw import traced
 from cardan.results.figure import TRACES
 from cardan.results.geometry import place, pose_of, upwards
 from cardan.results.page.scene_3d import FORCE, MOMENT, joined, lathe, tube
@@ -46,19 +45,19 @@ class Animation:
 
     Traces go through the poses `swept` (k (n - 1) + 1, nb, 4, 4), which divide each interval into k.
 
-    `trace` names bodies or frames, or pairs (body, point), whose paths are drawn; `forces` is True for the reactions of
-    all joints, or has the names of joints.
+    `trace` has pairs of a body or frame and a point, whose paths are drawn; `forces` is True for the reactions of all
+    joints, or has the names of joints.
     """
 
     def __init__(
         self, run: Trajectory, times: np.ndarray, q: np.ndarray, v: np.ndarray, poses: np.ndarray, swept: np.ndarray,
-        size: tuple[int, int], view: Any, trace: Sequence[Any], forces: Any,
+        size: tuple[int, int], view: Any, trace: Sequence[tuple[str, Any]], forces: Any,
     ) -> None:  # fmt: skip
         model, self._poses = run.model, poses
         self._scene = moving_scene(model, poses)
         room = self._scene.room(poses)
         self._finer = (len(swept) - 1) // max(len(poses) - 1, 1)
-        self._traces = [_trace(run, point, swept) for point in _listed(trace)]
+        self._traces = [_trace(run, point, swept) for point in trace]
         self._forces = _Forces(run, times, q, v, poses, self._scene, forces)
         self.renderer, self.spacing = _renderer(model, self._scene, room, size, view)
         thick = TRACE_WIDTH * size[1] / 720 / self.renderer.camera.scale
@@ -79,15 +78,9 @@ class Animation:
         return self.renderer.picture(placed + self._forces.placed(k, nearer))
 
 
-def _listed(trace: Any) -> Sequence[Any]:
-    if not isinstance(trace, Sequence):
-        raise InputError(f"video: trace takes names of bodies or pairs (body, point), got {trace!r}")
-    return (trace,) if isinstance(trace, str) else trace
-
-
-def _trace(run: Trajectory, point: Any, poses: np.ndarray) -> np.ndarray:
+def _trace(run: Trajectory, point: tuple[str, Any], poses: np.ndarray) -> np.ndarray:
     """The path (n, 3), m, of a point over body poses (n, nb, 4, 4)."""
-    body, at = run._point(*traced("video", point))
+    body, at = run._point(*point)
     return np.broadcast_to(place(poses, body, at), (len(poses), 3))
 
 

@@ -27,7 +27,7 @@ from cardan.model.model import Model
 from cardan.results.trajectory.interpolation import Knots
 from cardan.results.trajectory.named import NamedQuantity
 from cardan.results.trajectory.quantities import QUANTITIES, STATES, Labels, labels_of, with_values
-from cardan.results.trajectory.stored_model import StoredModel, model_in, model_variables
+from cardan.results.trajectory.stored_model import MESHES, StoredModel, model_in, model_variables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -312,7 +312,8 @@ class NetCDF:
             self._dimensions(dict(zip(dims, variable.shape, strict=True)))
             values = variable.values
             kind = h5py.string_dtype() if values.dtype.kind in "OU" else values.dtype
-            made = self.file.create_variable(str(name).replace("/", SLASH), dims, kind)
+            packed = {"compression": "gzip", "shuffle": True} if name in MESHES else {}
+            made = self.file.create_variable(str(name).replace("/", SLASH), dims, kind, **packed)
             made[...] = values.astype(object) if values.dtype.kind in "OU" else values
             made.attrs.update(variable.attrs)
         self.file.attrs.update(data.attrs)

@@ -305,10 +305,11 @@ class Trajectory:
             named = self._named[whole]
             return named.labels, named.units, named.description
         row, labels = {**STATES, **QUANTITIES}[whole], self._metadata.labels
-        shape = self.quantity(whole).shape[self.valid.ndim :]
+        along = [labels.along(axis) for axis in row.axes]
+        known = all(along) or not along  # entries that are only numbered are counted
+        shape = tuple(map(len, along)) if known else self.quantity(whole).shape[self.valid.ndim :]  # type: ignore[arg-type]
         units = labels.units(whole, row)
         places = list(np.ndindex(shape)) if shape else []
-        along = [labels.along(axis) for axis in row.axes]
         names = tuple(
             ".".join(str(k) if names is None else names[k] for names, k in zip(along, place, strict=True))
             for place in places
@@ -337,6 +338,13 @@ class Trajectory:
         missing = "" if self._model is not None else " in this file, and the file has no model to compute it from"
         more = "" if hint.endswith("?") else "; run.names() lists all"
         return UnknownNameError(f"trajectory: {name!r} is not a quantity of a run{missing}{hint}{more}")
+
+    def __contains__(self, name: object) -> bool:
+        """Whether `run[name]` is a quantity."""
+        try:
+            return isinstance(name, str) and bool(name in ("q", "v", *QUANTITIES) or self._located(name))
+        except UnknownNameError:
+            return False
 
     def _ipython_key_completions_(self) -> list[str]:
         """What a notebook offers after `run["`."""
@@ -779,7 +787,11 @@ class Trajectory:
         return f"Trajectory of {name}; {'; '.join(f'{what}: {value}' for what, value in rest)}."
 
     def _repr_html_(self) -> str:
-        return html_table("Trajectory", self._facts())
+        from cardan.results.page.inline import inline_view
+
+        facts, view = html_table("Trajectory", self._facts()), inline_view(self)
+        style = "display:flex;flex-wrap:wrap;gap:1.5em;align-items:flex-start"
+        return f"<div style='{style}'><div>{facts}</div><div style='flex:1;min-width:320px'>{view}</div></div>"
 
     def _facts(self) -> list[tuple[str, str]]:
         """Rows of the summary, without computing anything new."""

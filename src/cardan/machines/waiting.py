@@ -1,0 +1,100 @@
+"""One line that says what takes long: it appears after two seconds and is erased at the end.
+
+It appears where somebody looks on, in a terminal (stderr) or a notebook, and nowhere else: not in a pipe, a file or a
+service. `CARDAN_QUIET=1` switches it off.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from html import escape
+from importlib import import_module
+from shutil import get_terminal_size
+from textwrap import shorten
+from threading import Event, Lock, Thread
+from time import monotonic
+from typing import Any
+
+DELAY = 2.0  # s before the line appears
+AGAIN = 0.5  # s until it is written anew
+
+_lock = Lock()
+_said: list[str] = []  # what is being done, the outermost first
+
+
+@contextmanager
+def doing(what: str) -> Iterator[None]:
+    """Say what is being done while it lasts, if that is long; within another, as a part of it."""
+    write = None if _said else _writer()
+    with _lock:
+        _said.append(what)
+    try:
+        if write is None:
+            yield
+        else:
+            with _shown(write):
+                yield
+    finally:
+        with _lock, suppress(ValueError):
+            _said.remove(what)
+
+
+@contextmanager
+def _shown(write: Callable[[str], None]) -> Iterator[None]:
+    """Write the line from another thread, until this one is through."""
+    done, began = Event(), monotonic()
+
+    def show() -> None:
+        if done.wait(DELAY):
+            return
+        with suppress(OSError, ValueError):  # the terminal is gone
+            while not done.wait(AGAIN):
+                with _lock:
+                    what = ": ".join(_said)
+                write(f"cardan, {monotonic() - began:.0f} s: {what}")
+            write("")
+
+    thread = Thread(target=copy_context().run, args=(show,), name="cardan waiting", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _writer() -> Callable[[str], None] | None:
+    """What writes the line, in place of the one before; None where nobody looks on."""
+    if os.environ.get("CARDAN_QUIET", "0") != "0":
+        return None
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is not None and hasattr(shell, "kernel"):
+        return _notebook_writer()
+    stream = sys.stderr
+    if stream is None or not stream.isatty():
+        return None
+
+    def write(line: str) -> None:
+        stream.write("\r\x1b[2K" + shorten(line, get_terminal_size().columns - 1, placeholder=" ..."))
+        stream.flush()
+
+    return write
+
+
+def _notebook_writer() -> Callable[[str], None]:
+    """A writer into the output of a notebook's cell."""
+    notebook: Any = import_module("IPython.display")
+    place: list[Any] = []
+
+    def write(line: str) -> None:
+        shown = notebook.HTML(f"<small>{escape(line)}</small>" if line else "")
+        if place:
+            place[0].update(shown)
+        elif line:
+            place.append(notebook.display(shown, display_id=True))
+
+    return write
