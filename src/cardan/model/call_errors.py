@@ -14,8 +14,8 @@ class CallError(InputError, TypeError):
     """A call with arguments that a method does not take, or without those it needs."""
 
 
-def with_call_errors(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method of a builder, whose first argument is a name; a call that does not fit it is a CallError."""
+def with_call_errors(method: Callable[..., Any], name: str = "") -> Callable[..., Any]:
+    """A method of a builder, whose first argument is a name, or one called `name`; a call that does not fit is told."""
 
     @wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -24,15 +24,15 @@ def with_call_errors(method: Callable[..., Any]) -> Callable[..., Any]:
         except TypeError as error:
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:  # it happened inside
                 raise
-            raise _call_error(method, args, kwargs) from None
+            raise _call_error(method, args, kwargs, name) from None
 
     return call
 
 
-def _call_error(method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallError:
-    name, signature = method.__name__, inspect.signature(method)
+def _call_error(method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], called: str) -> CallError:
+    name, signature = called or method.__name__, inspect.signature(method)
     parameters = [p for p in signature.parameters.values() if p.name != "self"]
-    owner = f"{name} {args[0]!r}" if args and isinstance(args[0], str) else name
+    owner = f"{name} {args[0]!r}" if args and isinstance(args[0], str) and not called else name
     by_name = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
     unknown = {key: x for key, x in kwargs.items() if key not in signature.parameters}
     if unknown:

@@ -34,6 +34,7 @@ from cardan.meshes.surface import (
     segments_for,
 )
 from cardan.model import solid
+from cardan.model.call_errors import with_call_errors
 from cardan.model.field import frozen
 from cardan.model.inertia import AXES
 from cardan.model.pose import Pose, numbers, read_pose, unit_axis
@@ -376,14 +377,6 @@ class MeshFile(Shape):
         scale = np.diag(self.scale)
         return tuple(Part(part.surface.moved(scale, np.zeros(3)), part.colour) for part in read_mesh(self.path))
 
-    @property
-    def readable(self) -> bool:
-        """Whether the file can be read; it is read to find out."""
-        try:
-            return bool(self._read)
-        except FileError:
-            return False
-
     def _local_parts(self, most_faces: int | None) -> tuple[Part, ...]:
         return _simpler(self._read, most_faces)
 
@@ -418,24 +411,6 @@ def shared_parts(shapes: Mapping[int, Sequence[Shape]], most_faces: int) -> Iter
         left, most = left - count, most_faces
     for body, part in found:
         yield body, _simpler((part,), most)[0]
-
-
-def embedded(shapes: Mapping[int, Sequence[Shape]], most_faces: int) -> dict[int, tuple[Shape, ...]]:
-    """The shapes of several bodies with mesh files read into them, about `most_faces` triangles in all.
-
-    Positions are rounded to a hundred-thousandth of the size of a part. A file that cannot be read stays a file.
-    """
-    files: dict[int, list[Shape]] = {}
-    others: dict[int, list[Shape]] = {body: [] for body in shapes}
-    for body, own in shapes.items():
-        for shape in own:
-            readable = isinstance(shape, MeshFile) and shape.readable
-            (files.setdefault(body, []) if readable else others[body]).append(shape)
-    for body, part in shared_parts(files, most_faces):
-        size = float(np.ptp(part.surface.vertices, axis=0).max())
-        digits = 5 - int(np.floor(np.log10(max(size, 1e-12))))
-        others[body].append(Mesh(np.round(part.surface.vertices, digits), part.surface.faces, colour=part.colour))
-    return {body: tuple(own) for body, own in others.items()}
 
 
 def read_shapes(owner: str, value: Any) -> tuple[Shape, ...]:
@@ -596,6 +571,10 @@ def _solid(owner: str, surface: Surface) -> Unit:
         return measure(triangles[:, ::-1] if turned else triangles, "exact")
     except ValueError as error:
         raise ModelError(f"{owner}: {error}") from None
+
+
+for _kind in (Box, Capsule, Cylinder, Ellipsoid, Extrusion, Mesh, MeshFile, Rod, Sphere):
+    _kind.__init__ = with_call_errors(_kind.__init__, f"cd.shape.{_kind.__name__}")  # type: ignore[method-assign]
 
 
 def __dir__() -> list[str]:
