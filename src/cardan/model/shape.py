@@ -48,6 +48,8 @@ LIGHTEST = 15.0
 """Density, kg/m^3, of the lightest foams; less was probably meant in g/cm^3."""
 CORNERS = 1000
 """Most corners of an outline; the triangles of so many take about a second."""
+AROUND = 36
+"""Sides of a circle of a sphere."""
 FEWEST = 12
 """Triangles that any part of a mesh may have."""
 COLOURS = {
@@ -530,8 +532,8 @@ def _axis(shape: Shape, axis: Any) -> np.ndarray:
 
 
 def _round(most_faces: int | None) -> int:
-    """Sides of a circle of a sphere: it has about half as many triangles as the square of that, twice."""
-    return segments_for(None if most_faces is None else int(np.sqrt(max(most_faces, 1))), 1)
+    """Sides of a circle of a sphere, which has about as many triangles as the square of that."""
+    return min(AROUND, segments_for(None if most_faces is None else int(np.sqrt(max(most_faces, 1))), 1))
 
 
 def _principal(volume: float, moments: np.ndarray) -> Unit:
