@@ -100,6 +100,9 @@ NAMES_COMPARED, CHARACTERS_COMPARED = 2000, 60
 def nearest(name: object, names: Iterable[str]) -> str:
     """Suggest the nearest of the known names, as the tail of a sentence."""
     known, meant = list(names), str(name).lower()
+    parts = [other for other in known if other.startswith(f"{name}.")]
+    if parts:
+        return f"; there are {', '.join(map(repr, parts[:6]))}"
     short = {other.lower(): other for other in known[:NAMES_COMPARED] if len(other) <= CHARACTERS_COMPARED}
     close = difflib.get_close_matches(meant, short, 1) if len(meant) <= CHARACTERS_COMPARED else []
     if not close and 3 <= len(meant) <= CHARACTERS_COMPARED:  # a part of a name

@@ -9,6 +9,20 @@ from typing import Any
 
 from cardan.errors import InputError, no_such_argument
 
+# What belongs elsewhere, by method and argument.
+ELSEWHERE = {
+    "joint": {
+        "axis": "the axis belongs to the type: cd.Revolute(axis=...)",
+        "damping": "give it to a friction element: mechanism.friction(name, joint, viscous=...)",
+        "friction": "it is an element: mechanism.friction(name, joint, coulomb=...)",
+        "stiffness": "it is an element: mechanism.torsion(name, joint, stiffness=...)",
+        "limits": "limits are data: data=cd.JointData(lower=..., upper=...)",
+        "lower": "limits are data: data=cd.JointData(lower=..., upper=...)",
+        "upper": "limits are data: data=cd.JointData(lower=..., upper=...)",
+    },
+    "couple": {"ratio": "give a number to each joint: couple(name, {'a': 1.0, 'b': 3.0})"},
+}
+
 
 class CallError(InputError, TypeError):
     """A call with arguments that a method does not take, or without those it needs."""
@@ -35,6 +49,9 @@ def _call_error(method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
     owner = f"{name} {args[0]!r}" if args and isinstance(args[0], str) and not called else name
     by_name = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
     unknown = {key: x for key, x in kwargs.items() if key not in signature.parameters}
+    belongs = ELSEWHERE.get(name, {}).get(next(iter(unknown), ""))
+    if belongs:
+        return CallError(f"{owner}: there is no argument {next(iter(unknown))!r}; {belongs}")
     if unknown:
         return CallError(str(no_such_argument(owner, unknown, [p.name for p in parameters])))
     form = ", ".join(f"{p.name}=..." if p.name in by_name else p.name for p in parameters)
