@@ -144,7 +144,7 @@ def dashpot(radius: float) -> Solid:
 # Colours that people with any colour vision can distinguish: Okabe and Ito, Color Universal Design (2008).
 BODIES = (0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7, 0x56B4E9, 0xE69F00)
 STEEL, GROUND_GREY, AXIS, ELEMENT, CENTRE = 0x4A4A4A, 0x9A9A9A, 0x6A3D9A, 0x1B7837, 0x222222
-FORCE, MOMENT = 0xC00000, 0x7B1FA2
+FORCE, MOMENT = 0xD01C1C, 0x7B1FA2
 TRIAD = (0xD62728, 0x2CA02C, 0x1F77B4)
 Z = np.array([0.0, 0.0, 1.0])
 
