@@ -1,4 +1,4 @@
-"""Write docs/reference.md from the docstrings of the public names: `python docs/make_reference.py`."""
+"""Write docs/reference.md and its pages from the docstrings of the public names: `python docs/make_reference.py`."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import cardan
 from cardan.textbook import Equation
 
 PAGE = Path(__file__).with_name("reference.md")
+FOLDER = PAGE.with_name("reference")
 GROUPS = {
     "Building a mechanism": "Mechanism Model Pose JointData State Actuator shape inertia load load_mechanism save",
     "Joints": "Rigid Revolute Prismatic Screw Universal Cylindrical Spherical Planar Free",
@@ -77,17 +78,38 @@ MADE_BY = {
 """Classes that users do not make themselves, and what makes them."""
 
 
-def page() -> str:
-    """The whole page."""
+def pages() -> dict[Path, str]:
+    """The text of every page by its file: an index, and a page for each group of names."""
     missing = set(cardan.__all__) - set(" ".join(GROUPS.values()).split())
     if missing:
         raise SystemExit(f"public names without a place in the reference: {sorted(missing)}")
-    lines = ["# Reference", "", "Made from the docstrings by `python docs/make_reference.py`; do not edit.", ""]
+    made = "Made from the docstrings by `python docs/make_reference.py`; do not edit."
+    found, index = {}, ["# Reference", "", f"Every public name; `import cardan as cd`. {made}", ""]
     for group, names in GROUPS.items():
-        lines += [f"## {group}", ""]
+        file = FOLDER / f"{re.sub(r'[^a-z]+', '_', group.lower())}.md"
+        lines = [f"# {group}", "", made, ""]
         for name in names.split():
             lines += _entry(f"cd.{name}", getattr(cardan, name))
-    return "\n".join(lines).rstrip() + "\n"
+        found[file] = "\n".join(lines).rstrip() + "\n"
+        index += [f"## {group}", "", *_listed(file, lines), ""]
+    return {PAGE: "\n".join(index).rstrip() + "\n", **found}
+
+
+def _listed(file: Path, lines: list[str]) -> list[str]:
+    """A line with a link for each heading of a page, with the first sentence below it."""
+    inside, listed = False, []
+    for k, line in enumerate(lines):
+        if line.startswith("### `"):
+            name = line.removeprefix("### `").rstrip("`")
+            anchor = re.sub(r"[^\w]", "", name.lower().replace("(", " ").split(" ")[0])
+            told, inside = "", False
+            for text in lines[k + 1 :]:
+                inside = inside != text.startswith("```")
+                if text and not inside and not text.startswith("```"):
+                    told = text
+                    break
+            listed += [f"- [`{name}`]({FOLDER.name}/{file.name}#{anchor}): {told.partition('. ')[0].rstrip('.')}."]
+    return listed
 
 
 def _entry(name: str, thing: object) -> list[str]:
@@ -120,8 +142,8 @@ def _entry(name: str, thing: object) -> list[str]:
 def _class(name: str, thing: type) -> list[str]:
     """A class: how it is made, its arguments or attributes, then its methods and properties."""
     made = MADE_BY.get(name.removeprefix("cd."))
-    constructor = "" if made or issubclass(thing, Exception) else _signature(thing)
-    lines = [f"### `{name}{constructor}`", "", *_doc(thing), ""]
+    constructor = [] if made or issubclass(thing, Exception) else _call(name, _signature(thing))
+    lines = [f"### `{name}`", "", *constructor, *_doc(thing), ""]
     if issubclass(thing, Exception):
         return lines
     arguments = _sections(inspect.getdoc(thing.__init__) or "") if "__init__" in vars(thing) else []
@@ -139,8 +161,8 @@ def _class(name: str, thing: type) -> list[str]:
             continue
         function = getattr(value, "__func__", value)
         if inspect.isfunction(function):
-            heading = f"{name.removeprefix('cd.')}.{attribute}{_signature(function, drop_self=True)}"
-            methods += [f"#### `{heading}`", "", *_doc(function), ""]
+            call = _call(f"{name.removeprefix('cd.')}.{attribute}", _signature(function, drop_self=True))
+            methods += [f"#### `{name.removeprefix('cd.')}.{attribute}`", "", *call, *_doc(function), ""]
         elif isinstance(value, property) or hasattr(value, "func"):
             properties += [f"- `{attribute}`: {_first(getattr(value, 'fget', None) or value.func)}"]
     return [*lines, *(["Properties:", "", *properties, ""] if properties else []), *methods]
@@ -188,7 +210,13 @@ def _equation(name: str, thing: Equation) -> list[str]:
 
 
 def _function(name: str, thing: object) -> list[str]:
-    return [f"### `{name}{_signature(thing)}`", "", *_doc(thing), ""]
+    return [f"### `{name}`", "", *_call(name, _signature(thing)), *_doc(thing), ""]
+
+
+def _call(name: str, signature: str) -> list[str]:
+    """How it is called, as code, in lines of readable length."""
+    lines = textwrap.wrap(f"{name}{signature}", 96, subsequent_indent="    ", break_long_words=False)
+    return ["```py", *lines, "```", ""]
 
 
 def _signature(thing: object, drop_self: bool = False) -> str:
@@ -226,4 +254,6 @@ def _first(thing: object) -> str:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page(), encoding="utf-8")
+    FOLDER.mkdir(exist_ok=True)
+    for file, text in pages().items():
+        file.write_text(text, encoding="utf-8")

@@ -85,7 +85,10 @@ def text_of(path: str) -> str:
 
 
 def gallery_names() -> list[str]:
-    """The mechanisms whose pages are made: all, or those that the environment variable CARDAN_GALLERY names."""
+    """The mechanisms whose pages are made: all.
+
+    For a quick build the environment variable CARDAN_GALLERY names some of them, or none.
+    """
     wanted = os.environ.get("CARDAN_GALLERY")
     return [name for name in CATALOGUE if wanted is None or name in wanted.split(",")]
 
@@ -104,7 +107,7 @@ def on_config(config: Any) -> Any:
     """Put pages that the menu of mkdocs.yml does not name at its end, so that none is lost."""
     named = set(re.findall(r"[\w/.-]+\.md", str(config.nav)))
     pages = sorted(page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md"))
-    more = [page for page in pages if page not in named and not page.startswith("decisions/")]
+    more = [page for page in pages if page not in named and not page.startswith(("decisions/", "reference/"))]
     config.nav += [{"More": more}] if more else []
     return config
 

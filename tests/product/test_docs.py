@@ -26,7 +26,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as `make docs` does."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
-    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "CARDAN_GALLERY": "pendulum"}  # one of its pages, for time
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "CARDAN_GALLERY": ""}  # without its pages, for time
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=quiet)
     assert built.returncode == 0 and not built.stderr, built.stdout + built.stderr
     return folder
@@ -54,7 +54,7 @@ def test_search_works_from_the_file_system(site: Path, browser: Any) -> None:
     found = tab.locator(".md-search-result__link").first
     found.wait_for(timeout=20_000)
     assert "cd.undetermined_reactions" in tab.locator(".md-search-result__item").first.inner_text()
-    assert found.get_attribute("href", timeout=1000).partition("#")[0].endswith("reference.html")
+    assert found.get_attribute("href", timeout=1000).partition("#")[0].endswith("reference/loops.html")
     assert all(url.startswith(("file" + ":", "about:", "data:")) for url in asked)
     tab.close()
 
@@ -79,14 +79,13 @@ def test_live_pages_are_there_and_linked(site: Path) -> None:
         assert "export function" in (site / "live" / f"{source}.html").read_text()
 
 
-def test_the_gallery_has_a_picture_a_page_and_a_file_for_each_mechanism(site: Path) -> None:
+def test_the_gallery_has_a_picture_and_a_file_for_each_mechanism(site: Path) -> None:
     page = (site / "gallery.html").read_text()
     for name in CATALOGUE:
         assert f'src="figures/gallery/{name}.png"' in page, f"run python docs/make_gallery.py {name}"
         assert (site / "figures" / "gallery" / f"{name}.png").exists()
         assert f"mechanisms/{name}.yaml.html" in page
     assert len(CATALOGUE) >= 30
-    assert 'href="live/pendulum.html"' in page and "<canvas" in (site / "live" / "pendulum.html").read_text()
 
 
 TARGET = r"^\| {}[^|]*\|[^|]*\| ([\d.]+)x \|"  # a row of the targets: name, goal, measured

@@ -230,7 +230,7 @@ def _show_excavator(m: Mechanism) -> None:
     m.shape(
         "house",
         Box((2.6, 0.9, 2.2), at=(-0.9, 0.55, 0), colour=paint),
-        Box((0.5, 1.0, 2.2), at=(-2.3, 0.6, 0), colour=dark),
+        Box((0.5, 1.0, 2.3), at=(-2.3, 0.6, 0), colour=dark),
     )
     m.shape("house", Box((1.2, 1.3, 0.8), at=(0.1, 0.75, 0.75), colour=dark))
     for z in (-1.0, 1.0):
