@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "commands.md"
 COMMANDS = (
     "demo", "info", "check", "simulate", "equilibrium", "modes", "linearise", "ik", "branches", "workspace",
-    "identify", "synthesise", "balance", "view", "equations", "textbook", "convert", "mechanisms", "bench",
+    "identify", "synthesise", "balance", "view", "plot", "equations", "textbook", "convert", "mechanisms", "bench",
 )  # fmt: skip
 
 INTRODUCTION = """# Commands
@@ -60,8 +60,17 @@ SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
         ),
     ),
     "view": (
-        "The mechanism in the browser, at rest or moving.",
-        ("cardan view four_bar --time 5 --out look.html",),
+        "The mechanism in the browser, at rest or moving, or a saved run.",
+        ("cardan view four_bar --time 5 --out look.html", "cardan view run.nc --out run-again.html"),
+    ),
+    "plot": (
+        "Curves of saved runs, by [name](trajectories.md#what-can-be-read-off); several runs are compared.",
+        (
+            "cardan simulate four_bar --time 2 --start A=30deg --out one",
+            "cardan simulate four_bar --time 2 --start A=31deg --out other",
+            "cardan plot one.nc A.reaction_force coupler.position --out forces.png",
+            "cardan plot one.nc other.nc q energy --out both.png",
+        ),
     ),
     "modes": (
         "Eigenvalues, frequencies, damping and mode shapes about a state, [at rest or moving](linear.md).",

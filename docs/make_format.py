@@ -21,7 +21,9 @@ FILES = ROOT / "src" / "cardan" / "data" / "mechanisms"
 MARK = "<!-- the tables below are made by docs/make_format.py; do not edit -->\n"
 MADE = (
     "two_body", "five_bar", "parallelogram", "n_four_bar", "cardan_joint", "drive_line", "rscr", "bennett", "sarrus",
-    "stewart_platform",
+    "stewart_platform", "delta_robot", "differential", "double_wishbone", "excavator", "gyroscope", "hoeken",
+    "jansen_leg", "pantograph", "peaucellier", "planetary_gear", "quick_return", "scara", "scissor_lift",
+    "stephenson_six_bar", "v_engine", "watt_six_bar",
 )  # fmt: skip
 
 
@@ -39,6 +41,7 @@ def tables() -> str:
     """Every element of the format and its entries, and every unit."""
     lines = ["", "### The file", "", *_table(schema.SECTIONS)]
     lines += ["", "### Bodies", "", *_table(schema.BODIES)]
+    lines += ["", "`shape` of a body, or of `ground`; one, or a list of them:", "", *_shapes()]
     lines += ["", "### Joints", "", *_table(schema.JOINTS)]
     lines += ["", "Besides, by type:", "", *_types(schema.own_joints()), "", "`data` of a joint:", ""]
     lines += [*_table(schema.DATA), "", "### Frames", "", *_table(schema.FRAMES)]
@@ -55,6 +58,14 @@ def tables() -> str:
 def _table(entries: schema.Entries) -> list[str]:
     rows = [f"| `{name}` | {'yes' if entry.needed else ''} | {entry.doc} |" for name, entry in entries.items()]
     return ["| entry | needed | what it is |", "|---|---|---|", *rows]
+
+
+def _shapes() -> list[str]:
+    rows = []
+    for name, (_, forms, needed) in schema.SHAPES.items():
+        entries = ", ".join(f"`{key}`" if key in needed else f"[`{key}`]" for key in (*forms, *schema.ANY_SHAPE))
+        rows.append(f"| `{name}` | {entries} |")
+    return ["| shape | entries, in brackets those that may be left out |", "|---|---|", *rows]
 
 
 def _types(types: dict[str, schema.Entries]) -> list[str]:

@@ -4,20 +4,24 @@ MkDocs calls the functions whose names begin with `on_` (`hooks` in mkdocs.yml).
 repository: a link such as `../src/cardan/algebra/spatial.py` leaves the folder `docs`. For the site, every file so
 linked becomes a page of its own, and the link goes there. Formulas between dollars become MathML when the site is
 built, so that a browser needs no script and no network to show them. The pages that `cardan textbook` writes are in the
-folder `live`, and where a page of the site names that command it links there.
+folder `live`, and where a page of the site names that command it links there. So are those of the mechanisms in the
+gallery.
 """
 
 from __future__ import annotations
 
 import html
+import os
 import posixpath
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
 
+from cardan.mechanisms import CATALOGUE
 from cardan.textbook.pages import PAGES, page_text
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,6 +29,7 @@ LINK = re.compile(r"(?<=\]\()(?!https?:|mailto:|#)([^)\s#]+)(#[^)\s]*)?(?=\))")
 FENCE = re.compile(r"^```.*?^```[ \t]*$", re.MULTILINE | re.DOTALL)
 MATHS = re.compile(r'<(?P<tag>span|div) class="arithmatex">\\[(\[](?P<tex>.*?)\\[)\]]</(?P=tag)>', re.DOTALL)
 LIVE = re.compile(rf"(?<!\[)`cardan textbook ({'|'.join(PAGES)})`")
+GALLERY = re.compile(rf"(?<!\[)`cardan view ({'|'.join(CATALOGUE)})`")
 LANGUAGES = {".py": "python", ".yaml": "yaml", ".yml": "yaml", ".json": "json", ".urdf": "xml", ".toml": "toml"}
 
 
@@ -79,11 +84,30 @@ def text_of(path: str) -> str:
     return f"---\nsearch:\n  exclude: true\n---\n\n# {file.name}\n\n`{path}`\n\n````{language}\n{text}````\n"
 
 
+def gallery_names() -> list[str]:
+    """The mechanisms whose pages are made: all.
+
+    For a quick build the environment variable CARDAN_GALLERY names some of them, or none.
+    """
+    wanted = os.environ.get("CARDAN_GALLERY")
+    return [name for name in CATALOGUE if wanted is None or name in wanted.split(",")]
+
+
+def gallery_page(name: str) -> str:
+    """The page of a mechanism in motion, from make_gallery.py beside this file."""
+    sys.path.insert(0, str(ROOT / "docs"))
+    try:
+        from make_gallery import page_of
+    finally:
+        sys.path.remove(str(ROOT / "docs"))
+    return page_of(name)
+
+
 def on_config(config: Any) -> Any:
     """Put pages that the menu of mkdocs.yml does not name at its end, so that none is lost."""
     named = set(re.findall(r"[\w/.-]+\.md", str(config.nav)))
     pages = sorted(page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md"))
-    more = [page for page in pages if page not in named and not page.startswith("decisions/")]
+    more = [page for page in pages if page not in named and not page.startswith(("decisions/", "reference/"))]
     config.nav += [{"More": more}] if more else []
     return config
 
@@ -107,6 +131,8 @@ def on_files(files: Files, config: Any) -> Files:
                 files.append(File.generated(config, site_path(target), abs_src_path=str(ROOT / target)))
             else:
                 files.append(File.generated(config, site_path(target), content=text_of(target)))
+    for name in gallery_names():
+        files.append(File.generated(config, f"live/{name}.html", content=gallery_page(name)))
     for source in PAGES:
         files.append(File.generated(config, f"live/{source.lower()}.html", content=page_text(source)))
     return files
@@ -126,9 +152,11 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
         if not path.endswith(".md"):
             return markdown
     home = posixpath.dirname(uri) or "."
-    return LIVE.sub(
-        lambda m: f"[{m[0]}]({posixpath.relpath(f'live/{m[1].lower()}.html', home)})", relinked(path, markdown)
-    )
+    text = relinked(path, markdown)
+    if uri == "gallery.md":
+        made = gallery_names()
+        text = GALLERY.sub(lambda m: f"[{m[0]}](live/{m[1]}.html)" if m[1] in made else m[0], text)
+    return LIVE.sub(lambda m: f"[{m[0]}]({posixpath.relpath(f'live/{m[1].lower()}.html', home)})", text)
 
 
 def on_page_content(content: str, page: Any, config: Any, files: Files) -> str:

@@ -28,7 +28,7 @@ from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
 from cardan.model.constraint import Constraint
 from cardan.model.field import Field
-from cardan.model.force import ForceKind, add_force
+from cardan.model.force import ForceKind, Reading, add_force
 from cardan.model.html import VIEWS
 from cardan.model.joint import (
     Cylindrical,
@@ -47,6 +47,7 @@ from cardan.model.joint import (
     add_joint,
 )
 from cardan.model.model import Actuator, Model, State
+from cardan.model.named_state import deg, rpm
 from cardan.model.pose import Pose
 from cardan.model.row import Law, RowLabel, RowTable
 
@@ -128,6 +129,7 @@ if TYPE_CHECKING:
         jacobian,
         joint_axes,
     )
+    from cardan.functions.state_convention import state_from, state_to
     from cardan.functions.torch_function import torch_function
     from cardan.integrate.events import Event, Instant
     from cardan.integrate.integrators import (
@@ -145,9 +147,11 @@ if TYPE_CHECKING:
     from cardan.io.load import load, load_mechanism, save
     from cardan.machines.cuda.device_array import DeviceArray, to_device
     from cardan.machines.ufunc.threads import get_threads, set_threads
+    from cardan.model import shape
     from cardan.model.particles import Particle, ParticleSystem
     from cardan.model.spatial_particles import SpatialParticles, four_particles, particles_in_space
     from cardan.readable.symbols import Symbols
+    from cardan.results.comparison import Comparison, Difference, compare
     from cardan.results.drawing.draw import draw
     from cardan.results.jax_simulate import jax_simulate
     from cardan.results.motion_derivatives import Sensitivity
@@ -207,6 +211,7 @@ _LAZY = {
         "functions.javascript": "javascript",
         "functions.jax_function": "jax_function",
         "functions.kinematics": "body_accelerations body_poses body_twists frame_pose jacobian joint_axes",
+        "functions.state_convention": "state_from state_to",
         "functions.torch_function": "torch_function",
         "textbook": "textbook",
         "integrate.events": "Event Instant",
@@ -217,8 +222,10 @@ _LAZY = {
         "machines.ufunc.threads": "get_threads set_threads",
         "mechanisms": "mechanisms",
         "model.particles": "Particle ParticleSystem",
+        "model.shape": "shape",
         "model.spatial_particles": "SpatialParticles four_particles particles_in_space",
         "readable.symbols": "Symbols",
+        "results.comparison": "Comparison Difference compare",
         "results.drawing.draw": "draw",
         "results.jax_simulate": "jax_simulate",
         "results.motion_derivatives": "Sensitivity",
@@ -239,30 +246,30 @@ _LAZY = {
 
 __all__ = [
     "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "Balance", "BaseParameters", "Branch", "Branches",
-    "CardanError", "CompiledFunction", "Constraint", "Counterweight", "Cylindrical", "Derivatives", "DeviceArray",
-    "DeviceError", "DeviceMemoryError", "DormandPrince", "Equilibrium", "EquilibriumError", "EquilibriumPath", "Event",
-    "EventRecord", "Excitation", "Field", "FileError", "ForceKind", "Formulation", "Free", "Gear", "Identification",
-    "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError", "InverseKinematics", "JointData",
-    "JointType", "Kind", "KinetostaticSweep", "Law", "LinearModel", "LinkageFamily", "LinkageSearch", "LoopError",
-    "Manipulability", "Mechanism", "Mode", "Model", "ModelError", "Modes", "MonteCarlo", "Particle", "ParticleSystem",
-    "Particles", "Planar", "Pose", "Prismatic", "Redundancy", "RefinedLinkages", "Regressor", "Revolute", "Rigid",
-    "RowLabel", "RowTable", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError",
-    "SingleMotion", "SingularPosition", "SobolIndices", "SpatialParticles", "Spherical", "State", "Store",
-    "SweepSamples", "Symbols", "Synthesis", "SynthesisSolution", "Target", "Trajectory", "TreeFormulation", "Universal",
-    "UnknownNameError", "Viewer", "Workspace", "actuation", "add_force", "add_formulation", "add_joint", "add_method",
-    "assemble", "balance", "base_parameters", "bias_force", "body_accelerations", "body_poses", "body_twists",
-    "branches", "casadi_function", "center_of_mass", "centroidal_momentum", "check", "compile", "condition",
-    "constraint_jacobian", "constraint_residual", "coriolis_matrix", "draw", "equations", "equilibrium",
-    "equilibrium_path", "excitation", "forward_dynamics", "four_particles", "frame_pose", "get_threads",
-    "gravity_force", "identify", "in_plane", "independent_coordinates", "inertia", "inverse_dynamics",
-    "inverse_kinematics", "inverse_mass_matrix", "is_planar", "jacobian", "javascript", "jax_function", "jax_simulate",
-    "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "linearise", "load", "load_mechanism", "load_run",
-    "manipulability", "mass_matrix", "mechanisms", "modes", "momentum", "monte_carlo", "multipliers", "page",
-    "particles", "particles_in_space", "plus", "positions", "potential_energy", "power", "rates", "reactions",
-    "redundancy", "refine_linkages", "regressor", "rod_particles", "save", "search_linkages", "set_threads",
-    "shaking_wrench", "simulate", "sobol_indices", "steady_motion", "subtree_kinetic_energy", "subtree_momentum",
-    "synthesise", "textbook", "to_device", "torch_function", "torch_simulate", "transmission_angle",
-    "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
+    "CardanError", "Comparison", "CompiledFunction", "Constraint", "Counterweight", "Cylindrical", "Derivatives",
+    "DeviceArray", "DeviceError", "DeviceMemoryError", "Difference", "DormandPrince", "Equilibrium", "EquilibriumError",
+    "EquilibriumPath", "Event", "EventRecord", "Excitation", "Field", "FileError", "ForceKind", "Formulation", "Free",
+    "Gear", "Identification", "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError",
+    "InverseKinematics", "JointData", "JointType", "Kind", "KinetostaticSweep", "Law", "LinearModel", "LinkageFamily",
+    "LinkageSearch", "LoopError", "Manipulability", "Mechanism", "Mode", "Model", "ModelError", "Modes", "MonteCarlo",
+    "Particle", "ParticleSystem", "Particles", "Planar", "Pose", "Prismatic", "Reading", "Redundancy",
+    "RefinedLinkages", "Regressor", "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta", "Screw",
+    "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion", "SingularPosition", "SobolIndices",
+    "SpatialParticles", "Spherical", "State", "Store", "SweepSamples", "Symbols", "Synthesis", "SynthesisSolution",
+    "Target", "Trajectory", "TreeFormulation", "Universal", "UnknownNameError", "Viewer", "Workspace", "actuation",
+    "add_force", "add_formulation", "add_joint", "add_method", "assemble", "balance", "base_parameters", "bias_force",
+    "body_accelerations", "body_poses", "body_twists", "branches", "casadi_function", "center_of_mass",
+    "centroidal_momentum", "check", "compare", "compile", "condition", "constraint_jacobian", "constraint_residual",
+    "coriolis_matrix", "deg", "draw", "equations", "equilibrium", "equilibrium_path", "excitation", "forward_dynamics",
+    "four_particles", "frame_pose", "get_threads", "gravity_force", "identify", "in_plane", "independent_coordinates",
+    "inertia", "inverse_dynamics", "inverse_kinematics", "inverse_mass_matrix", "is_planar", "jacobian", "javascript",
+    "jax_function", "jax_simulate", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "linearise", "load",
+    "load_mechanism", "load_run", "manipulability", "mass_matrix", "mechanisms", "modes", "momentum", "monte_carlo",
+    "multipliers", "page", "particles", "particles_in_space", "plus", "positions", "potential_energy", "power", "rates",
+    "reactions", "redundancy", "refine_linkages", "regressor", "rod_particles", "rpm", "save", "search_linkages",
+    "set_threads", "shaking_wrench", "shape", "simulate", "sobol_indices", "state_from", "state_to", "steady_motion",
+    "subtree_kinetic_energy", "subtree_momentum", "synthesise", "textbook", "to_device", "torch_function",
+    "torch_simulate", "transmission_angle", "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.
@@ -273,16 +280,39 @@ def __getattr__(name: str) -> Any:
     if name in REMOVED:
         raise AttributeError(f"cd.{name} is now called cd.{REMOVED[name]}")
     if name not in _LAZY:
-        raise AttributeError(f"module 'cardan' has no attribute {name!r}")
+        raise _no_attribute(name)
     module = import_module(f"cardan.{_LAZY[name]}")
-    value = globals()[name] = module if name in ("mechanisms", "textbook") else getattr(module, name)
+    value = globals()[name] = module if name in ("mechanisms", "shape", "textbook") else getattr(module, name)
     return value
+
+
+def _no_attribute(name: str) -> AttributeError:
+    """The error for a name that there is not: where to find it, or what it is called here."""
+    from cardan.errors import no_attribute
+
+    # what functions are called in other programs
+    elsewhere = {
+        "aba": "cd.forward_dynamics", "rnea": "cd.inverse_dynamics", "crba": "cd.mass_matrix",
+        "forward_kinematics": "cd.body_poses or cd.frame_pose", "fk": "cd.body_poses or cd.frame_pose",
+        "ik": "cd.inverse_kinematics", "load_urdf": "cd.load", "load_mjcf": "cd.load", "from_urdf": "cd.load",
+        "read": "cd.load", "Body": "mechanism.body(...)", "Joint": "mechanism.joint(...)", "System": "cd.Mechanism",
+        "Robot": "cd.load", "linearize": "cd.linearise", "Spring": "mechanism.spring(...)", "Fixed": "cd.Rigid",
+        "Weld": "cd.Rigid", "Slider": "cd.Prismatic", "Hinge": "cd.Revolute", "Ball": "cd.Spherical",
+    }  # fmt: skip
+    if not name.startswith("_"):
+        from cardan.mechanisms import CATALOGUE
+
+        elsewhere |= {kind: f"cd.mechanisms.{kind}()" for kind in CATALOGUE}
+    return no_attribute("module 'cardan'", name, __all__, elsewhere)
 
 
 # `model.draw()` and the picture in a notebook: drawn by the results, which the model may not import.
 VIEWS["draw"] = lambda *arguments, **options: __getattr__("draw")(*arguments, **options)
 VIEWS["particles"] = lambda model: import_module("cardan.functions.particles").particle_system(model)
+VIEWS["redundancy"] = lambda model: __getattr__("redundancy")(model)
+VIEWS["state"] = lambda *arguments: import_module("cardan.structure.assemble").state_by_name(*arguments)
 VIEWS["page"] = lambda *arguments, **options: __getattr__("page")(*arguments, **options)
+VIEWS["inline"] = lambda thing: import_module("cardan.results.page.inline").inline_view(thing)
 VIEWS["thumbnail"] = lambda model: import_module("cardan.results.drawing.draw").thumbnail(model)
 
 

@@ -19,7 +19,8 @@ from cardan.commands.equilibrium import equilibrium
 from cardan.commands.identify import identify
 from cardan.commands.kinematics import branches, ik, workspace
 from cardan.commands.linear import linearise, modes
-from cardan.commands.output import say_error
+from cardan.commands.output import say_error, warnings_as_sentences
+from cardan.commands.plot import plot
 from cardan.commands.simulate import simulate
 from cardan.commands.synthesis import balance, synthesise
 from cardan.commands.textbook import textbook
@@ -38,10 +39,11 @@ app = typer.Typer(
 
 
 def main() -> None:
-    """Run the command line; an error of Cardan is printed as one sentence, with exit status 2."""
+    """Run the command line; errors and warnings of Cardan are printed as one sentence, errors with exit status 2."""
     try:
         try:
-            app(prog_name="cardan")
+            with warnings_as_sentences():
+                app(prog_name="cardan")
         finally:
             if sys.stdout is not None:  # None if the shell has closed it
                 sys.stdout.flush()
@@ -88,7 +90,7 @@ def demo() -> None:
 
 for _command in (
     demo, info, check, simulate, equilibrium, modes, linearise, ik, branches, workspace, identify, synthesise,
-    balance, view, equations, textbook, convert, mechanisms, bench,
+    balance, view, plot, equations, textbook, convert, mechanisms, bench,
 ):  # fmt: skip
     app.command()(_command)
 

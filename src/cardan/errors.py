@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Never, TypedDict
 
@@ -97,12 +98,18 @@ NAMES_COMPARED, CHARACTERS_COMPARED = 2000, 60
 
 def nearest(name: object, names: Iterable[str]) -> str:
     """Suggest the nearest of the known names, as the tail of a sentence."""
-    known = list(names)
-    short = [other for other in known[:NAMES_COMPARED] if len(other) <= CHARACTERS_COMPARED]
-    close = difflib.get_close_matches(str(name), short, 1) if len(str(name)) <= CHARACTERS_COMPARED else []
+    known, meant = list(names), str(name).lower()
+    short = {other.lower(): other for other in known[:NAMES_COMPARED] if len(other) <= CHARACTERS_COMPARED}
+    close = difflib.get_close_matches(meant, short, 1) if len(meant) <= CHARACTERS_COMPARED else []
+    if not close and 3 <= len(meant) <= CHARACTERS_COMPARED:  # a part of a name
+        close = sorted((other for other in short if meant in other), key=len)
     if close:
-        return f"; did you mean {close[0]!r}?"
+        return f"; did you mean {short[close[0]]!r}?"
     return f"; known: {', '.join(map(repr, known[:8]))}{', ...' if len(known) > 8 else ''}" if known else ""
+
+
+class NoOthers(TypedDict, total=False):
+    """No further arguments: an error says what one is called here, and a type checker rejects it."""
 
 
 class Removed(TypedDict, total=False):
@@ -118,9 +125,50 @@ REMOVED = {
 }
 
 
+# What arguments are called in other programs.
+ELSEWHERE = {
+    "step": ("dt", "h", "timestep", "time_step", "stepsize", "step_size", "delta_t"),
+    "duration": ("t_end", "tend", "tf", "t_final", "T", "t_span", "tspan", "time", "end", "stop_time"),
+    "samples": ("t_eval", "n", "n_samples", "num_samples", "output_steps"),
+    "q0": ("x0", "y0", "q_init", "qpos", "initial", "state"),
+    "v0": ("qd0", "dq0", "qdot0", "u0", "qvel"),
+    "tau": ("torque", "torques", "u", "ctrl", "effort", "efforts", "force", "forces"),
+    "method": ("solver", "integrator"),
+    "rtol": ("tol", "tolerance", "reltol"),
+    "atol": ("abstol",),
+    "mass": ("m", "weight"),
+    "com": ("center_of_mass", "centre_of_mass", "cog", "cm", "center"),
+    "inertia": ("I", "J", "moment_of_inertia"),
+    "stiffness": ("k", "spring_constant", "K"),
+    "damping": ("c", "d", "b", "damper"),
+    "length": ("l0", "L0", "rest", "rest_length", "free_length", "natural_length"),
+    "viscous": ("damping", "b"),
+    "coulomb": ("mu", "static"),
+    "at": ("position", "pos", "origin", "location", "parent_at", "point"),
+    "child_at": ("child_position", "child_origin"),
+    "start": ("initial", "q0", "angle"),
+    "root": ("floating", "floating_base", "free_flyer", "base", "root_joint", "fixed_base"),
+    "wrenches": ("fext", "external_forces", "external_wrenches", "xfrc_applied"),
+}
+
+
 def no_such_argument(function: str, arguments: Mapping[str, object], known: Iterable[str] = ()) -> InputError:
     """Make the error for the first of some arguments that a function does not have."""
+    own_names = sys._getframe(1).f_code  # of the function that refuses them
+    listed = list(known) or [*own_names.co_varnames[: own_names.co_argcount + own_names.co_kwonlyargcount]]
     name = next(iter(arguments))
     if name in REMOVED:
         return InputError(f"{function}: {name} {REMOVED[name]}")
-    return InputError(f"{function}: there is no argument {name!r}{nearest(name, known)}")
+    own = next((own for own, others in ELSEWHERE.items() if name in others and own in listed), None)
+    hint = nearest(name, listed) if own is None else f"; it is called {own} here"
+    return InputError(f"{function}: there is no argument {name!r}{hint}")
+
+
+def no_attribute(owner: str, name: str, names: Iterable[str], elsewhere: Mapping[str, str]) -> AttributeError:
+    """Make the error for a missing attribute; `elsewhere`: names of other programs, and what to write here."""
+    if name.startswith("_"):
+        return AttributeError(f"{owner} has no attribute {name!r}")
+    close = difflib.get_close_matches(name.lower(), [other for other in names if not other.startswith("_")], 1)
+    own = elsewhere.get(name) or elsewhere.get(name.lower() if len(name) > 1 else "")
+    hint = f"; write {own}" if own else f"; did you mean {close[0]!r}?" if close else ""
+    return AttributeError(f"{owner} has no attribute {name!r}{hint}")

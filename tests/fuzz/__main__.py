@@ -16,7 +16,7 @@ from pathlib import Path
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=(__doc__ or "").split("\n")[0])
-    parser.add_argument("target", choices=("urdf", "yaml", "mjcf", "mesh", "expression", "units"))
+    parser.add_argument("target", choices=("urdf", "yaml", "mjcf", "mesh", "shape", "expression", "units"))
     parser.add_argument("--seconds", type=float, default=600.0)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--out", type=Path, help="folder for crashes; a new one by default")

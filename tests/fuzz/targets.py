@@ -15,6 +15,8 @@ from functools import cache
 from pathlib import Path
 from typing import cast
 
+from tests.mesh_files import every_format
+
 from cardan.errors import CardanError
 from cardan.io.mjcf.read import read_mjcf
 from cardan.io.policy import Word
@@ -22,6 +24,8 @@ from cardan.io.urdf import read_urdf
 from cardan.io.yaml.expression import ExpressionError, Measured, Name, as_text, evaluate, parse
 from cardan.io.yaml.read import read_yaml
 from cardan.io.yaml.units import UnitError, read_unit, to_si
+from cardan.meshes.read import READERS, read_mesh
+from cardan.meshes.simplify import simplified
 
 ROOT = Path(__file__).parents[2]
 REFUSALS = (CardanError, ExpressionError, UnitError)
@@ -78,6 +82,15 @@ def mesh(data: bytes) -> object:
     text = f'<mujoco><asset><mesh name="m" file="{name}" inertia="{how}"/></asset><worldbody><body><freejoint/>'
     (folder() / "mesh.xml").write_text(text + '<geom type="mesh" mesh="m"/></body></worldbody></mujoco>')
     return read_mjcf(folder() / "mesh.xml").build()
+
+
+def shape(data: bytes) -> object:
+    """A mesh that is shown; the first byte chooses the kind of file."""
+    suffix = sorted(READERS)[(data[0] if data else 0) % len(READERS)]
+    path = folder() / f"shown{suffix}"
+    path.write_bytes(data[1:])
+    parts = read_mesh(path)
+    return [simplified(part.surface, 10) for part in parts]
 
 
 def expression(data: bytes) -> object:
@@ -158,6 +171,12 @@ def _mesh_seeds() -> Iterator[bytes]:
     obj, stl, msh = _meshes()
     for k in range(4):
         yield from (bytes([3 * k]) + stl, bytes([3 * k + 1]) + obj, bytes([3 * k + 2]) + msh)
+
+
+def _shape_seeds() -> Iterator[bytes]:
+    kinds = sorted(READERS)
+    for name, data in every_format().items():
+        yield bytes([kinds.index(Path(name).suffix)]) + data
 
 
 NUMBERS = ("0", "-1", "1e999999", "-1e308", "1e-320", "nan", "inf", "0x10", "1_0", "1e60", "٣", "1 2 3")
@@ -287,6 +306,26 @@ TARGETS = {
         ),
     ),
     "mesh": Target(mesh, _mesh_seeds, (*NUMBERS, "\nf ", "\nv ", "1//2", "-1", "solid", "\xff\xff\xff\x7f")),
+    "shape": Target(
+        shape,
+        _shape_seeds,
+        (
+            *NUMBERS,
+            *XML,
+            "4294967295",
+            "\nf ",
+            "#g",
+            '"nodes"',
+            '"count":',
+            '"byteOffset": -1',
+            "[0]",
+            "[]",
+            "null",
+            "{}",
+            "vcount",
+            "<p>",
+        ),
+    ),
     "expression": Target(
         expression,
         _expressions,

@@ -14,7 +14,7 @@ from tests.fuzz.strategies import STRATEGIES
 from tests.fuzz.targets import TARGETS
 from tests.fuzz.watch import Watch
 
-EXECUTIONS = {"urdf": 500, "yaml": 500, "mjcf": 200, "mesh": 120, "expression": 3000, "units": 5000}
+EXECUTIONS = {"urdf": 500, "yaml": 500, "mjcf": 200, "mesh": 120, "shape": 300, "expression": 3000, "units": 5000}
 
 
 @pytest.mark.parametrize("name", TARGETS)

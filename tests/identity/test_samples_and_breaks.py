@@ -1,4 +1,4 @@
-"""Samples change no step of fixed length and are as accurate as the method; breaks are met from both sides."""
+"""Samples change no step and are as accurate as the method; breaks are met from both sides."""
 
 from __future__ import annotations
 
@@ -42,6 +42,33 @@ def test_samples_change_no_step_of_fixed_length(model: cd.Model, method: str, st
         np.testing.assert_allclose(run.q[-1], alone.q[-1], atol=1e-11)
 
 
+CHOOSING = ("dormand_prince", "gear", "bdf", "adams")
+
+
+@pytest.mark.parametrize("method", CHOOSING)
+def test_samples_change_no_step_that_a_method_chooses(model: cd.Model, method: str) -> None:
+    """So errors follow the tolerance, with few samples or many. SUNDIALS rounds its interpolation."""
+    within = 0.0 if method == "dormand_prince" else 1e-10
+    alone = cd.simulate(model, 1.0, **START, method=method, samples=2)
+    for samples in (501, np.sort(np.random.default_rng(1).uniform(0.0, 1.0, 40))):
+        run = cd.simulate(model, 1.0, **START, method=method, samples=samples)
+        assert run.statistics["steps"] == alone.statistics["steps"]
+        np.testing.assert_allclose(run.q[-1], alone.q[-1], rtol=within, atol=within)
+        np.testing.assert_allclose(run.v[-1], alone.v[-1], rtol=within, atol=within)
+
+
+def test_errors_of_many_samples_follow_the_tolerance() -> None:
+    """A loop, with far more samples than steps: none has an error far from that of the steps."""
+    model = mechanisms.four_bar().build()
+    truth = cd.simulate(model, 1.0, rtol=1e-12, atol=1e-13, samples=301)
+    for rtol in (1e-4, 1e-6, 1e-8):
+        run = cd.simulate(model, 1.0, rtol=rtol, atol=rtol, samples=301)
+        assert run.statistics["steps"] < 150
+        assert rtol < np.abs(run.q - truth.q).max() < 100 * rtol
+        assert np.abs(run.v - truth.v).max() < 1000 * rtol
+        assert np.abs(cd.constraint_residual(model, run.q)).max() < 1e-12
+
+
 @pytest.mark.parametrize("method", ORDERS)
 def test_samples_inside_steps_have_the_order_of_the_method(model: cd.Model, truth: cd.Trajectory, method: str) -> None:
     """The long steps of rk4 and alpha are longer than the mean distance of the samples."""
@@ -52,19 +79,20 @@ def test_samples_inside_steps_have_the_order_of_the_method(model: cd.Model, trut
     assert np.log2(errors[0] / errors[1]) == pytest.approx(ORDERS[method], abs=0.5), errors
 
 
-@pytest.mark.parametrize("method", ORDERS)
+@pytest.mark.parametrize("method", [*ORDERS, "dormand_prince"])
 def test_samples_of_a_batch_with_events_change_no_step(model: cd.Model, method: str) -> None:
     """After an event the steps of its system are counted from there."""
     event = cd.Event("level", lambda s: s.q[0], action="record")
     q0 = np.array([[1.2, 0.4], [0.5, 0.1], [0.9, -0.3]])
-    runs = [cd.simulate(model, 1.5, q0, method=method, step=0.02, samples=n, events=[event]) for n in (2, 301)]
+    given: dict[str, Any] = {"method": method, "events": [event]} | ({"step": 0.02} if method in ORDERS else {})
+    runs = [cd.simulate(model, 1.5, q0, **given, samples=n) for n in (2, 301)]
     assert len(runs[0].events) == len(runs[1].events) >= 3
     np.testing.assert_allclose([e.time for e in runs[0].events], [e.time for e in runs[1].events], atol=1e-10)
     np.testing.assert_allclose(runs[0].q[:, -1], runs[1].q[:, -1], atol=1e-10)
     for name in ("steps", "most_steps"):
         assert runs[0].statistics[name] == runs[1].statistics[name]
     for i in range(3):  # a batch is as its systems alone, to the bit: one that meets an event disturbs no other
-        alone = cd.simulate(model, 1.5, q0[i], method=method, step=0.02, samples=301, events=[event])
+        alone = cd.simulate(model, 1.5, q0[i], **given, samples=301)
         np.testing.assert_array_equal(alone.q, runs[1].q[i])
         assert [e.time for e in alone.events] == [e.time for e in runs[1].events if e.system == (i,)]
 

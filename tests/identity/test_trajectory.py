@@ -292,7 +292,7 @@ def test_unknown_names_are_refused() -> None:
     with pytest.raises(cd.UnknownNameError, match="joint 'Q' is not in"):
         run.reaction("Q")
     with pytest.raises(cd.UnknownNameError, match="'C' closes a loop and has no coordinates"):
-        run.coordinate("C")
+        run.plot("coordinates", joints=["C"])
     with pytest.raises(cd.InputError, match=r"point must have the shape \(3,\)"):
         run.position("crank", (1, 2))
 

@@ -135,7 +135,10 @@ REFUSED: dict[str, tuple[Declare, str]] = {
         "drive 'd': its function cannot be traced, TypeError: float() of the symbol SX(q); it is run on",
     ),
     "drive with math": (drive(lambda t, q, v: math.sin(q)), "functions of casadi or numpy, not of math"),
-    "drive arguments": (drive(lambda t, q: q), "cannot be traced, TypeError: <lambda>() takes 2 positional arguments"),
+    "drive arguments": (
+        drive(lambda t, q: q),
+        "its function is called with 3 arguments, (t, q, v), and takes (t, q); write lambda t, q, v: ...",
+    ),
     "drive nan": (drive(lambda t, q, v: q + NAN), "drive 'd': its result contains nan"),
     "drive of strangers": (
         drive(lambda t, q, v: q + ca.SX.sym("stranger")),

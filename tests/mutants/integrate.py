@@ -30,6 +30,10 @@ MUTANTS: list[Mutant] = [
         ("c = projection.at(step.t + step.h, q, given.parameters).beside(projection, q, q_lo, given.parameters)", "c = projection.at(step.t + step.h, q, given.parameters)", "residuals of pairs at their high parts"),
     ),
     *changes(
+        "integrate/explicit/stepper.py", "identity/test_samples_and_breaks.py",
+        ("self.s = chosen_states(kept, part, self.s)", "self.s = part", "samples inside a step that was chosen change the steps"),
+    ),
+    *changes(
         "integrate/explicit/tableau.py", ORDER,
         ("np.array([1, 2, 2, 1]) / 6)", "np.array([1, 1, 3, 1]) / 6)", "weights of order 4 changed"),
         ("(44 / 45, -56 / 15, 32 / 9)", "(44 / 45, -54 / 15, 32 / 9)", "a coefficient of Dormand and Prince changed"),
@@ -121,7 +125,7 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "integrate/stepper.py", "identity/test_samples_and_breaks.py",
-        ("self.s = {name: np.where(per_system(kept, old), part[name], old) for name, old in self.s.items()}", "self.s = part", "samples inside a step change the steps"),
+        ("self.s = chosen_states(kept, part, self.s)", "self.s = part", "samples inside a step change the steps"),
         ("self.origin, self.reached = np.where(at_event, self.s[\"t\"], self.origin), -np.inf", "self.reached = -np.inf", "fixed steps are not counted from the event"),
     ),
     *changes(
@@ -142,7 +146,7 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "integrate/explicit/step.py", "product/test_simulate.py",
-        ("h = where(h * STRETCH >= left, left, h)", "h = h", "steps beyond the end"),
+        ("return where(h * STRETCH >= left, left, h)", "return h", "steps beyond the end"),
     ),
     *changes(
         "integrate/stepper.py", "product/test_events.py::test_short_steps_before_breaks_are_counted",

@@ -8,7 +8,7 @@ from tests.mutants.mutant import Equivalent, Mutant, changes
 MUTANTS: list[Mutant] = [
     *changes(
         "structure/assemble.py", "model/test_assembly.py closed_form/test_mechanisms.py",
-        ("free[model.v_slice(joint)] = False", "free[model.v_slice(joint)] = True", "held joints move"),
+        ("moving[model.v_slice(joint)] = False", "moving[model.v_slice(joint)] = True", "held joints move"),
         ("step[free] = -J.T @ np.linalg.solve", "step[free] = J.T @ np.linalg.solve", "steps away from the constraints"),
         ("missing = beta - (J @ v[..., None])[..., 0]", "missing = -(J @ v[..., None])[..., 0]", "rates of prescribed motions are ignored"),
         ("worst = max(gaps, key=lambda name: gaps[name])", "worst = min(gaps, key=lambda name: gaps[name])", "the error names the joint with the smallest gap"),
@@ -41,7 +41,7 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "structure/assemble.py", "model/test_assembly.py::test_prescribed_motion_sets_position_and_rate model/test_assembly.py",
-        ("q, _project_velocity(model, q, moving, free, t)", "q, _project_velocity(model, q, moving, free, 0.0)", "rates of prescribed motions at time zero"),
+        ("q, project_velocity(model, q, v, moving, t)", "q, project_velocity(model, q, v, moving, 0.0)", "rates of prescribed motions at time zero"),
     ),
     *changes(
         "structure/assemble.py", "product/test_simulate.py agreement/test_row_sets.py",

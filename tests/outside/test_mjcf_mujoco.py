@@ -149,3 +149,36 @@ def _size(path: Path) -> int:
         return int(mujoco.MjModel.from_xml_path(str(path)).nv)
     except ValueError:
         return 0
+
+
+SEEN = {"Sphere": 2, "Capsule": 3, "Ellipsoid": 4, "Cylinder": 5, "Box": 6}
+"""MuJoCo's numbers of the types of geoms."""
+
+
+def test_shapes_are_the_geoms_that_mujoco_shows() -> None:
+    """Type, place, size and own colour of every geom of the visible groups that is not a mesh."""
+    compared = 0
+    for name in FILES:
+        if name == "lossy":
+            continue
+        ours, theirs = cd.load(OWN / f"{name}.xml"), mujoco.MjModel.from_xml_path(str(OWN / f"{name}.xml"))
+        for b in range(theirs.nbody):
+            owner = theirs.body(b).name
+            if b and owner not in ours.body_names:
+                continue
+            shapes = [s for s in (ours.body(owner).shapes if b else ours.ground_shapes) if type(s).__name__ in SEEN]
+            geoms = [g for g in range(theirs.ngeom) if theirs.geom_bodyid[g] == b and theirs.geom_group[g] < 3]
+            geoms = [g for g in geoms if theirs.geom_type[g] in SEEN.values() and theirs.geom_rgba[g, 3] > 0]
+            assert [SEEN[type(s).__name__] for s in shapes] == [theirs.geom_type[g] for g in geoms], (name, owner)
+            for shape, g in zip(shapes, geoms, strict=True):
+                R = np.zeros(9)
+                mujoco.mju_quat2Mat(R, theirs.geom_quat[g])
+                a, h = theirs.geom_size[g][0], theirs.geom_size[g][1]
+                extents = {2: (a, a, a), 3: (a, a, a + h), 5: (a, a, h)}.get(theirs.geom_type[g], theirs.geom_size[g])
+                points = (shape.surface().vertices - theirs.geom_pos[g]) @ R.reshape(3, 3)
+                assert np.allclose(points.max(axis=0), extents, rtol=1e-2, atol=1e-9), (name, owner)
+                assert np.allclose((points.max(axis=0) + points.min(axis=0)), 0, atol=1e-6)
+                if theirs.geom_matid[g] < 0:
+                    assert np.allclose(shape.colour, theirs.geom_rgba[g], atol=1e-6)
+                compared += 1
+    assert compared > 20

@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ARM = ROOT / "tests" / "data" / "arm.urdf"
 COMMANDS = (
     "demo", "info", "check", "simulate", "equilibrium", "modes", "linearise", "ik", "branches", "workspace",
-    "identify", "synthesise", "balance", "view", "equations", "textbook", "convert", "mechanisms", "bench",
+    "identify", "synthesise", "balance", "view", "plot", "equations", "textbook", "convert", "mechanisms", "bench",
 )  # fmt: skip
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 HEAD = "cardan: 1\nname: swing\nbodies:\n  rod: {mass: 1 kg, com: [0, 0, -500 mm], inertia: {rod: {length: 1 m}}}\n"
@@ -145,7 +145,6 @@ def test_what_was_there_stays_until_all_is_known_to_be_writable(
     cardan: Cardan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, force: list[str]
 ) -> None:
     (tmp_path / "run.html").mkdir() if force else (tmp_path / "run.html").write_text("mine")
-    monkeypatch.setattr("cardan.commands.simulate.can_make_pages", lambda: True)
     monkeypatch.setattr(cd, "simulate", lambda *a, **k: pytest.fail("it was simulated first"))
     done = cardan("simulate", "four_bar", "--out", "run", *force)
     assert done.returncode == 2
@@ -163,6 +162,16 @@ def test_a_failed_simulation_is_status_1_and_keeps_what_there_is(cardan: Cardan,
     assert "what was computed until then is in run.nc, run.png" in done.stderr
     assert 0 < done.data["end"] < 10
     assert cd.load_run(tmp_path / "run.nc").time[-1] == done.data["end"]
+
+
+def test_work_is_that_of_the_steps_not_of_the_samples(cardan: Cardan, tmp_path: Path) -> None:
+    """A drive that vibrates many times between two samples; a spline through eleven of them is joules off."""
+    drive = "forces:\n  motor: {type: drive, joint: A, effort: '=3 [N*m]*sin(40 [rad/s]*t)'}\n"
+    (tmp_path / "motor.yaml").write_text(HEAD + PIVOT + drive)
+    done = cardan("simulate", "motor.yaml", "--rate", "A=2", "--samples", "11", "--json")
+    assert done.returncode == 0, done.stderr
+    assert not done.data["conserved"] and done.data["largest_kinetic_energy"] > 0.5
+    assert done.data["energy_error"] < 1e-5
 
 
 @pytest.mark.parametrize(
@@ -328,7 +337,6 @@ def test_bench_measures_what_is_asked(cardan: Cardan) -> None:
 
 
 def test_view_serves_a_page_or_writes_it(cardan: Cardan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("k3d")
     addresses: list[str] = []
     monkeypatch.setattr("webbrowser.open", addresses.append)
 
@@ -423,6 +431,44 @@ def test_a_gigabyte_is_not_read(cardan: Cardan, tmp_path: Path, name: str) -> No
     done = cardan("info", name)
     assert done.returncode == 2
     assert "1024 MiB" in done.stderr
+
+
+def test_degrees_are_guessed(cardan: Cardan) -> None:
+    done = cardan("simulate", "pendulum", "--time", "1ms", "--start", "pivot=30")
+    words = (
+        "cardan: --start of joint 'pivot' is 30 rad, 4.8 turns; angles are in radians: if you mean degrees, write 30deg"
+    )
+    assert done.returncode == 0 and done.stderr.splitlines() == [words]
+
+
+def test_saved_runs_are_viewed_plotted_and_compared(cardan: Cardan, tmp_path: Path) -> None:
+    model = cd.mechanisms.pendulum().build()
+    t = np.linspace(0.0, 1.0, 11)
+    for name, size in (("one", 0.1), ("other", 0.11)):
+        cd.Trajectory(model, t, size * np.cos(t)[:, None], -size * np.sin(t)[:, None]).save(f"{name}.nc")
+    cd.Trajectory(model, t, np.zeros((2, 11, 1)), np.zeros((2, 11, 1))).save("batch.nc")
+    done = cardan("plot", "one.nc", "--names")
+    assert re.search(r"pivot.rate +rad/s +joint 'pivot': rate", done.stdout) and not (tmp_path / "one.png").exists()
+    done = cardan("plot", "one.nc", "pivot.reaction_force", "energy", "--degrees")
+    assert done.stdout == "one.png\n" and (tmp_path / "one.png").read_bytes()[:4] == b"\x89PNG", done.stderr
+    done = cardan("plot", "one.nc", "other.nc", "q", "energy", "--out", "both.svg")
+    assert "'other' compared with 'one', 0 s to 1 s" in done.stdout and (tmp_path / "both.svg").is_file()
+    assert re.search(r"q.pivot +0.01 +rad +0 +0.1 +0.1\n", done.stdout), done.stdout
+    assert cardan("view", "batch.nc", "--system", "1", "--out", "look.html").stdout == "look.html\n"
+    assert "pivot" in (tmp_path / "look.html").read_text()
+    for line, message in (
+        ("plot one.nc enrgy --force", "neither a panel nor a quantity of the run; did you mean 'energy'?"),
+        ("plot pendulum", "pendulum: plot takes runs that were saved, .nc files"),
+        ("plot batch.nc q", "it has a batch of 2 systems; give --system NUMBER, 0 to 1"),
+        ("plot batch.nc q --system 2", "there is no system 2 in its batch"),
+        ("plot one.nc one.nc q --force", "a run is given twice"),
+        ("plot none.nc", "none.nc: there is no such file"),
+        ("view one.nc --time 3", "it is a saved run, and --time is for mechanisms"),
+        ("view pendulum --system 3", "--system is for saved runs"),
+        ("info one.nc", "one.nc: it is a saved run; cardan view and cardan plot open it"),
+    ):
+        done = cardan(*line.split())
+        assert done.returncode == 2 and message in done.stderr, (line, done.stderr)
 
 
 @pytest.mark.parametrize("command", ["info", "check", "simulate", "view", "modes", "linearise", "equations", "convert"])

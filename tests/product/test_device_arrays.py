@@ -262,7 +262,7 @@ def test_views_of_an_array_are_those_of_numpy() -> None:
         (d[1:3].T.reshape(6, 5, 2, 1), x[1:3].T.reshape(6, 5, 2, 1)), (d[:, :0].reshape(0, 7), x[:, :0].reshape(0, 7)),
         (d[:, ::2].reshape(2, 2, 3, 6), x[:, ::2].reshape(2, 2, 3, 6)), (d[0, 0, 0], x[0, 0, 0]),
         (to_device(3), np.float64(3)), (to_device([1, 2]), np.array([1.0, 2.0])), (to_device(x.T), x.T),
-        (to_device(x.astype(">f4")), x),
+        (to_device(x.astype(">f4")), x), (to_device(x, "gpu:0"), x),
     ]  # fmt: skip
     for found, expected in pairs:
         np.testing.assert_array_equal(found.numpy(), expected)
@@ -275,7 +275,10 @@ def test_views_of_an_array_are_those_of_numpy() -> None:
         (lambda: np.asarray(d), cd.InputError), (lambda: np.sin(d), TypeError),
         (lambda: float(d[0, 0, 0]), cd.InputError),
         (lambda: to_device(["a"]), cd.InputError), (lambda: to_device(1j), cd.InputError),
-        (lambda: to_device(x, 2), cd.InputError),
+        (lambda: to_device(x, 2), cd.InputError), (lambda: to_device(x, "cpu"), cd.InputError),
+        (lambda: to_device(x, None), cd.InputError), (lambda: to_device(x, 0.5), cd.InputError),
+        (lambda: to_device(np.ma.masked_less(x, 0.0)), cd.InputError),
+        (lambda: bool(d), cd.InputError), (lambda: d == d, cd.InputError),
     ):  # fmt: skip
         with pytest.raises(kind):
             bad()

@@ -7,8 +7,13 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+from cardan.mechanisms import CATALOGUE
+
+from .test_page import browser as browser
 
 pytest.importorskip("material", reason="the site needs mkdocs-material: pip install 'cardan[docs]'")
 
@@ -21,7 +26,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as `make docs` does."""
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)]
-    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
+    quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1", "CARDAN_GALLERY": ""}  # without its pages, for time
     built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=quiet)
     assert built.returncode == 0 and not built.stderr, built.stdout + built.stderr
     return folder
@@ -37,6 +42,21 @@ def test_nothing_is_fetched(site: Path) -> None:
     found = {m[0] for page in site.rglob("*.html") for m in REMOTE.finditer(page.read_text())}
     assert not found
     assert REMOTE.search('<script src="https://cdn.example/katex.js">')
+
+
+def test_search_works_from_the_file_system(site: Path, browser: Any) -> None:
+    tab = browser.new_page()
+    asked: list[str] = []
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.goto((site / "sources" / "f6.html").as_uri())
+    tab.keyboard.press("/")
+    tab.keyboard.type("undetermined_reactions")
+    found = tab.locator(".md-search-result__link").first
+    found.wait_for(timeout=20_000)
+    assert "cd.undetermined_reactions" in tab.locator(".md-search-result__item").first.inner_text()
+    assert found.get_attribute("href", timeout=1000).partition("#")[0].endswith("reference/loops.html")
+    assert all(url.startswith(("file" + ":", "about:", "data:")) for url in asked)
+    tab.close()
 
 
 def test_formulas_are_mathematics(site: Path) -> None:
@@ -59,6 +79,15 @@ def test_live_pages_are_there_and_linked(site: Path) -> None:
         assert "export function" in (site / "live" / f"{source}.html").read_text()
 
 
+def test_the_gallery_has_a_picture_and_a_file_for_each_mechanism(site: Path) -> None:
+    page = (site / "gallery.html").read_text()
+    for name in CATALOGUE:
+        assert f'src="figures/gallery/{name}.png"' in page, f"run python docs/make_gallery.py {name}"
+        assert (site / "figures" / "gallery" / f"{name}.png").exists()
+        assert f"mechanisms/{name}.yaml.html" in page
+    assert len(CATALOGUE) >= 30
+
+
 TARGET = r"^\| {}[^|]*\|[^|]*\| ([\d.]+)x \|"  # a row of the targets: name, goal, measured
 CALLS = r"least \| `pin\.{}`.*?^\| Panda \|(?:[^|]*\|){{4}} ([\d.]+)x \|"  # a row of a table of single calls
 RATIOS = {
@@ -77,10 +106,24 @@ RATIOS = {
 
 
 @pytest.mark.parametrize("words", RATIOS)
-def test_ratios_of_the_readme_are_those_of_the_benchmarks(words: str) -> None:
+def test_ratios_of_the_comparison_are_those_of_the_benchmarks(words: str) -> None:
     """They are rounded, and may lag behind a new run that differs little."""
-    said = re.search(rf"^\| {words} \|[^|]*\| ([\d.]+)x \|", (ROOT / "README.md").read_text(), re.MULTILINE)
+    page = (ROOT / "docs" / "comparison.md").read_text()
+    said = re.search(rf"^\| {words} \|[^|]*\| ([\d.]+)x \|", page, re.MULTILINE)
     results = (ROOT / "benchmarks" / "RESULTS.md").read_text()
     found = re.search(RATIOS[words], results, re.MULTILINE | (re.DOTALL if "one call" in words else 0))
     assert said is not None and found is not None
     assert abs(float(said[1]) / float(found[1]) - 1) < 0.15
+
+
+def test_the_front_pages_say_the_same() -> None:
+    """README and site: the same picture, the same lines (run with the README), and numbers of the benchmarks."""
+    readme, front = ((ROOT / name).read_text() for name in ("README.md", "docs/index.md"))
+    lines = re.search(r"^```python\n(.*?)^```", readme, re.MULTILINE | re.DOTALL)
+    assert lines is not None and len(lines[1].strip().splitlines()) <= 12
+    assert f"```py\n{lines[1]}```" in front
+    table = (ROOT / "docs" / "comparison.md").read_text()
+    for page in (readme, front):
+        assert "figures/engine.gif" in page
+        numbers = re.findall(r"\*\*(\d+) times\*\*", page)
+        assert len(numbers) == 2 and all(f"| {number}x |" in table for number in numbers)

@@ -28,7 +28,10 @@ def test_example_runs(path: Path) -> None:
 
 def test_reference_is_up_to_date() -> None:
     made = runpy.run_path(str(ROOT / "docs" / "make_reference.py"))
-    assert made["PAGE"].read_text(encoding="utf-8") == made["page"](), "run: python docs/make_reference.py"
+    pages = made["pages"]()
+    assert {made["PAGE"], *made["FOLDER"].iterdir()} == pages.keys(), "run: python docs/make_reference.py"
+    for page, text in pages.items():
+        assert page.read_text(encoding="utf-8") == text, "run: python docs/make_reference.py"
 
 
 def test_the_page_of_the_multibranch_example_is_what_it_prints() -> None:

@@ -150,8 +150,8 @@ def test_draw_and_page(tmp_path: Path) -> None:
     run = cd.simulate(model, 0.5, *STATE, samples=11)
     model.draw([0.3, 0.4], path=tmp_path / "model.svg")
     run.draw(trace=["bar"], path=tmp_path / "run.svg")
-    model.page(tmp_path / "model.html")
-    run.page(tmp_path / "run.html")
+    model.page(tmp_path / "model.html", simulate=False)
+    run.page(tmp_path / "run.html", simulate=False)
     assert "joint wire" in (tmp_path / "run.html").read_text()
 
 

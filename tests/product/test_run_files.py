@@ -75,10 +75,85 @@ def test_what_is_saved_is_loaded(tmp_path: Path, make: Any) -> None:
     alone = cd.load_run(path)
     np.testing.assert_array_equal(alone.reaction(joint), run.reaction(joint))
     np.testing.assert_array_equal(alone.coordinate(joint), run.coordinate(joint))
-    np.testing.assert_array_equal(cd.load_run(path, pendulum()).power, run.power)
+    np.testing.assert_array_equal(alone.power, run.power)  # with the model in the file
+    assert alone.model.key == run.model.key and alone.names() == run.names()
+    part, own = (cd.load_run(path)[1], run[1]) if run.batch else (alone, run)
+    np.testing.assert_array_equal(part.power, own.power)
+    part.save(tmp_path / "again.nc")
+    np.testing.assert_array_equal(cd.load_run(tmp_path / "again.nc").momentum, own.momentum)
+
+
+def test_a_model_that_cannot_be_saved_is_told(tmp_path: Path) -> None:
+    """A kind of force of one's own that is not registered: what is stored is there, the rest needs the model."""
+    kind = cd.ForceKind("own pull", "joint", lambda f, t, q, v: -q)
+    m = mechanisms.pendulum()
+    m.force("pull", kind, m.joints[0].name)
+    t, q, v = swings(1)
+    run, path = cd.Trajectory(m.build(), t, q[0], v[0]), tmp_path / "run.nc"
+    with pytest.warns(
+        RuntimeWarning, match=r"run.nc: the model is not in the file: .*own pull.*load_run\(path, model\)"
+    ):
+        run.save(path, "energy", "pull.torque")
+    alone = cd.load_run(path)
+    assert alone.names() == ["q", "v", "energy", "pull.torque"] and alone.about("pull.torque").units == ("N m",)
+    np.testing.assert_array_equal(alone["pull.torque"], -q[0, :, 0])
+    np.testing.assert_array_equal(alone.to_dataframe("pull.torque"), run.to_dataframe("pull.torque"))
     for ask in (lambda: alone.power, lambda: alone.at(0.5), lambda: alone.model, lambda: alone.position("bob")):
-        with pytest.raises(cd.InputError, match=r"needs the model; load the run with cd\.load_run\(path, model\)"):
+        with pytest.raises(cd.InputError, match=r"could not be saved: .*own pull.*with cd\.load_run\(path, model\)"):
             ask()
+    with pytest.raises(cd.UnknownNameError, match=r"in this file, and the file has no model to compute it from"):
+        alone["pull.power"]
+    np.testing.assert_array_equal(cd.load_run(path, run.model).power, run.power)
+
+
+def test_meshes_are_in_the_file(tmp_path: Path) -> None:
+    """A mesh from a file is seen without that file, simpler ones and colours as they were; no other file is named."""
+    corners, faces = np.eye(4, 3) / 3, np.array([[3, 1, 0], [3, 2, 1], [3, 0, 2], [0, 1, 2]])
+    lines = [f"v {x} {y} {z}" for x, y, z in corners] + [f"f {a} {b} {c}" for a, b, c in faces + 1]
+    (tmp_path / "tip.obj").write_text("\n".join(lines))
+    m = mechanisms.pendulum()
+    body, t = m.bodies[0].name, swings(1)
+    m.shape(body, cd.shape.Mesh.from_file(tmp_path / "tip.obj", colour="red"), cd.shape.Sphere(0.2))
+    m.shape("ground", cd.shape.Mesh(corners, faces))
+    run, path = cd.Trajectory(m.build(), t[0], t[1][0], t[2][0]), tmp_path / "run.nc"
+    run.save(path)
+    (tmp_path / "tip.obj").unlink()
+    for _ in range(2):
+        model = cd.load_run(path).model
+        ball, tip = sorted(model.body(body).shapes, key=lambda shape: type(shape).__name__, reverse=True)
+        assert isinstance(ball, cd.shape.Sphere) and tip.colour == run.model.body(body).shapes[0].colour
+        np.testing.assert_allclose(tip.surface().vertices, corners, atol=1e-7)
+        np.testing.assert_array_equal(model.ground_shapes[0].surface().faces, faces)
+        assert model.key == run.model.key
+        cd.load_run(path).save(path := tmp_path / "again.nc", overwrite=True)
+    with h5py.File(path, "a") as file:
+        assert "tip.obj" not in file["model_text"][()].decode()
+        file["mesh_faces"][0, 0] = 77
+    with pytest.raises(cd.FileError, match="a face names vertex 77"):
+        cd.load_run(path).power  # noqa: B018
+
+
+def test_the_model_in_a_file_is_only_data(tmp_path: Path) -> None:
+    """A text that is a path is not opened, one that is no model or another one is refused when it is needed."""
+    secret = tmp_path / "secret.yaml"
+    cd.save(mechanisms.pendulum().build(), secret)
+    for text, why in (
+        (str(secret), "the file must be a table|is it a mechanism"),
+        ("!!python/object/apply:os.system ['true']", "the model in the file cannot be read"),
+        (cd.mechanisms.double_pendulum().build(), "its coordinates are"),
+        ("cardan: 1\nname: [", "the model in the file cannot be read"),
+    ):
+        path = tmp_path / "run.nc"
+        one().save(path, "energy", overwrite=True)
+        with h5py.File(path, "a") as file:
+            if isinstance(text, cd.Model):
+                cd.save(text, tmp_path / "other.yaml", overwrite=True)
+                text = (tmp_path / "other.yaml").read_text()
+            file["model_text"][()] = text
+        run = cd.load_run(path)
+        np.testing.assert_array_equal(run.energy, one().energy)  # what is stored needs no model
+        with pytest.raises(cd.FileError, match=why):
+            run.power  # noqa: B018
 
 
 def test_names_and_units_are_in_the_file(tmp_path: Path) -> None:

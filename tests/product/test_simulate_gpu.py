@@ -119,7 +119,7 @@ def test_loops_in_float32_stay_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (
             {"method": "dormand_prince"},
-            r"'dormand_prince' computes in float64 only; leave .* take 'rk4', 'euler' with a",
+            r"'dormand_prince' computes in float64 only; leave .* take 'rk4', 'euler'.* with a",
         ),
         ({"precision": "float16"}, "precision must be 'float64' or 'float32', got 'float16'"),
         ({"sensitivities": "q0"}, "sensitivities are of steps in float64"),

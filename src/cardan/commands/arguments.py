@@ -103,6 +103,8 @@ def _read(file: str, root: str, changes: Sequence[str] | None) -> Model:
     import cardan as cd
 
     parameters: dict[str, float | str] = dict(split_setting("--set", text) for text in changes or ())
+    if Path(file).suffix.lower() == ".nc":
+        raise FileError(f"{file}: it is a saved run; cardan view and cardan plot open it")
     if not _is_catalogue(file, root):
         return cd.load(file, root="free" if root == "free" else "fixed", parameters=parameters)
     if not parameters:

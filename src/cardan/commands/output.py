@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,6 +23,7 @@ T = TypeVar("T")
 # What error messages say of Python arguments, and the same for command-line options.
 OPTIONS = {
     "simulate: ": "",
+    "assemble: q of joint ": "--start of joint ",
     "pass overwrite=True": "give --force",
     "equilibrium: ": "",
     "equilibrium_path: ": "",
@@ -30,6 +33,7 @@ OPTIONS = {
     "solve_for=": "--solve-for",
     ", or allow more (iterations=)": "",
     "load: ": "",
+    "assemble: q of joint": "--start of joint",
     "simplify=False": "--plain",
     "step=1e-3 (s)": "--step 1ms",
     "; what was computed until then is in error.partial": "",
@@ -79,11 +83,27 @@ def say_error(sentence: str) -> None:
     print(f"cardan: {as_typed(sentence)}", file=sys.stderr)
 
 
+@contextmanager
+def warnings_as_sentences() -> Iterator[None]:
+    """Print warnings as one sentence each, without the line of code that they come from."""
+
+    def say(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:
+        if issubclass(category, DeprecationWarning):
+            usual(message, category, *where, **more)
+        else:
+            say_error(f"warning: {message}")
+
+    with warnings.catch_warnings():
+        usual = warnings.showwarning
+        warnings.showwarning = say
+        yield
+
+
 def as_typed(sentence: str) -> str:
     """An error message with Python arguments replaced by command-line options."""
     for argument, option in OPTIONS.items():
         sentence = sentence.replace(argument, option)
-    return sentence
+    return re.sub(r"cd\.deg\((.*?)\)", r"\1deg", sentence)
 
 
 QUANTITIES = ("a", "energy", "kinetic", "potential", "power", "position_residual", "velocity_residual")
@@ -94,15 +114,10 @@ WRITERS: dict[str, Callable[[Any, Path, bool], None]] = {
     ".parquet": lambda run, path, force: run.to_parquet(path, *QUANTITIES, overwrite=force),
     ".png": lambda run, path, force: run.plot(path=path, overwrite=force),
     ".html": lambda run, path, force: run.page(path, overwrite=force),
+    **{end: lambda run, path, force: run.video(path, overwrite=force) for end in (".mp4", ".webm", ".gif")},
 }
-DESCRIPTIONS = {".nc": "trajectory", ".csv": "table", ".parquet": "table", ".png": "plot", ".html": "page"}
-
-
-def can_make_pages() -> bool:
-    """Whether K3D-jupyter, which pages need, is installed."""
-    from importlib.util import find_spec
-
-    return find_spec("k3d") is not None
+DESCRIPTIONS = {".nc": "trajectory", ".csv": "table", ".parquet": "table", ".png": "plot", ".html": "page",
+                **dict.fromkeys((".mp4", ".webm", ".gif"), "video")}  # fmt: skip
 
 
 def planned(out: str | None, suffixes: list[str], force: bool) -> list[Path]:
@@ -125,6 +140,17 @@ def planned(out: str | None, suffixes: list[str], force: bool) -> list[Path]:
     return paths
 
 
+def planned_video(path: Path | None, force: bool) -> list[Path]:
+    """The video to write, if any; an error if its kind is unknown or it cannot be written."""
+    if path is None:
+        return []
+    from cardan.results.video import video_format
+
+    video_format(path)
+    require_writable(path, force)
+    return [path]
+
+
 def require_writable(path: Path, force: bool) -> None:
     """Refuse a file that exists or cannot be created."""
     from cardan.atomic_file import begin_file, cannot_write
@@ -144,7 +170,7 @@ def written(run: Trajectory, paths: list[Path], force: bool) -> tuple[list[Path]
     done, failed = [], []
     for path in paths:
         try:
-            WRITERS[path.suffix](run, path, force)
+            WRITERS[path.suffix.lower()](run, path, force)
             done.append(path)
         except CardanError as error:
             failed.append(str(error))

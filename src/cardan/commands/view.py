@@ -1,20 +1,18 @@
-"""`cardan view`: show a mechanism, at rest or moving, in the browser."""
+"""`cardan view`: show a mechanism, at rest or moving, or a saved run in the browser."""
 
 from __future__ import annotations
 
 from contextlib import suppress
 from pathlib import Path
 from time import sleep
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from cardan.commands.arguments import Changes, File, Force, Rate, Root, Start, measured, read_model, start_state
 from cardan.commands.output import require_writable
+from cardan.commands.plot import System, is_run, open_run
 from cardan.errors import FileError, InputError
-
-if TYPE_CHECKING:
-    pass
 
 
 def view(
@@ -35,12 +33,13 @@ def view(
     force: Force = False,
     changes: Changes = None,
     root: Root = "fixed",
+    system: System = None,
 ) -> None:  # fmt: skip
-    """Show a mechanism in the browser, at rest or, with --time, moving; or write it as a page.
+    """Show a mechanism in the browser, at rest or, with --time, moving, or a saved run; or write it as a page.
 
     A server on this computer runs until Ctrl-C; a page needs no server.
 
-    Example: [bold]cardan view four_bar --time 5[/bold]
+    Examples: [bold]cardan view four_bar --time 5[/bold], [bold]cardan view run.nc[/bold]
     """
     if out is not None:
         if out.suffix.lower() not in (".html", ".htm"):
@@ -51,10 +50,19 @@ def view(
     duration = None if time is None else measured("--time", time, "s")
     import cardan as cd
 
-    model = read_model(file, root, changes)
-    q, v = start_state(model, start or (), rate or ())
-    thing: Any = model if duration is None else cd.simulate(model, duration, q, v)
-    given: dict[str, Any] = {"q": q} if duration is None else {}
+    given: dict[str, Any] = {}
+    if is_run(file):
+        used = {"--time": time, "--start": start, "--rate": rate, "--set": changes}
+        if useless := [option for option, value in used.items() if value]:
+            raise InputError(f"{file}: it is a saved run, and {useless[0]} is for mechanisms; leave it out")
+        thing: Any = open_run(file, system)
+    else:
+        if system is not None:
+            raise InputError("--system is for saved runs, .nc files")
+        model = read_model(file, root, changes)
+        q, v = start_state(model, start or (), rate or ())
+        thing = model if duration is None else cd.simulate(model, duration, q, v)
+        given = {"q": q} if duration is None else {}
     if out is not None:
         cd.page(thing, out, overwrite=force, **given)
         print(out)

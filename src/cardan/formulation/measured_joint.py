@@ -19,11 +19,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import gcd, lcm, pi
+from typing import NamedTuple
 
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
 from cardan.algebra.matrix import Matrix, arctan2, as_graph, constant, cos, dot, sin, stack, where, zeros
 from cardan.algebra.spatial import Transform, crm, shifted, turned
-from cardan.formulation.recursion import Nodes
+from cardan.formulation.recursion import Node, Nodes
 from cardan.formulation.rows import LinkRows
 from cardan.model.joint import Kind
 from cardan.model.model import Model
@@ -124,17 +125,32 @@ def fixed_transform(at: Pose) -> Transform:
     return Transform((turned(constant(at.rotation.T)), shifted(constant(at.position))))
 
 
+class Moving(NamedTuple):
+    """Axes `R` and origin `r0` of something in ground components, and its twist `v`."""
+
+    R: Matrix
+    r0: Matrix
+    v: Matrix
+
+
 def measure(model: Model, nodes: Nodes, j: int) -> MeasuredJoint:
     """Measure a joint between the links that it connects; `nodes` have their poses and velocities."""
     joint = model.joints[j]
     (ip, F), (ic, M) = frame_in_link(model, joint.parent, joint.at), frame_in_link(model, joint.child, joint.child_at)
-    p, c = nodes.carrier(ip), nodes.carrier(ic)
+    return measure_between(joint.kind, (ip, F, nodes.carrier(ip)), (ic, M, nodes.carrier(ic)))
+
+
+def measure_between(
+    kind: Kind, parent: tuple[int, Pose, Node | Moving], child: tuple[int, Pose, Node | Moving]
+) -> MeasuredJoint:
+    """Measure a joint between its frames F and M on two things that move, each with its number."""
+    (ip, F, p), (ic, M, c) = parent, child
     R_F, r_F = p.R @ constant(F.rotation), p.r0 + p.R @ constant(F.position)
     R_M, r_M = c.R @ constant(M.rotation), c.r0 + c.R @ constant(M.position)
     X_c = fixed_transform(M)
     X_p = Transform((turned(R_M.T @ p.R), shifted(p.R.T @ (r_M - p.r0))))
     R, shift = R_F.T @ R_M, R_F.T @ (r_M - r_F)
-    return MeasuredJoint(joint_rows(joint.kind, R, shift, X_c @ c.v, X_p @ p.v), ip, ic, X_p, X_c, R, shift)
+    return MeasuredJoint(joint_rows(kind, R, shift, X_c @ c.v, X_p @ p.v), ip, ic, X_p, X_c, R, shift)
 
 
 def principal(x: Matrix, period: float = 2 * pi) -> Matrix:

@@ -18,6 +18,12 @@ _OWN = {
     "points": ("points.formulation", "POINTS"),
 }
 ADDED: dict[str, Formulation] = {}
+# What formulations of their kind are called in other programs and books, in lower case, for messages.
+_ELSEWHERE = {
+    "spatial": ("lagrange", "lagrangian", "kane", "featherstone", "minimal", "joint", "aba", "hamilton"),
+    "absolute": ("maximal", "cartesian", "augmented", "adams", "dae"),
+    "points": ("natural", "particles", "fully_cartesian"),
+}
 
 
 def formulation_names() -> tuple[str, ...]:
@@ -38,7 +44,9 @@ def find_formulation(formulation: str | Formulation) -> Formulation:
         return found
     if isinstance(formulation, str) and formulation in ADDED:
         return ADDED[formulation]
-    raise UnknownNameError(f"formulation {formulation!r} is not one{nearest(formulation, formulation_names())}")
+    like = [own for own, others in _ELSEWHERE.items() if str(formulation).lower() in others]
+    hint = nearest("" if like else formulation, formulation_names()) + (f"; take {like[0]!r}" if like else "")
+    raise UnknownNameError(f"formulation {formulation!r} is not one{hint}")
 
 
 def add_formulation(formulation: Formulation) -> None:

@@ -28,7 +28,7 @@ from cardan.formulation.quantity import Inputs, Quantity, fixed
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.derivatives import Derivatives, with_derivatives
 from cardan.machines.noise import EPS
-from cardan.model.memory import Slot
+from cardan.model.memory import Slot, require_model
 from cardan.model.model import Model
 from cardan.model.values import counted
 from cardan.structure.digits import ENOUGH, digits
@@ -52,6 +52,7 @@ def independent_coordinates(model: Model) -> tuple[str, ...]:
 
     All of them without loops and constraints. The choice is made once for a model, at a generic configuration.
     """
+    require_model("independent_coordinates", model)
     return tuple(model.coordinate_names[k] for k in independent_rates(model))
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
 from cardan.functions.differentiable import rule_of
+from cardan.model.memory import require_model
 from cardan.model.model import Model
 from cardan.structure.kernels import function_of
 
@@ -26,6 +27,7 @@ def casadi_function(
     solver needs no call of Python. With `nodes=N` every argument has its columns for N nodes side by side, all of which
     one call of a compiled kernel evaluates; Jacobians and Hessians come from kernels, too. That pays for large models.
     """
+    require_model("casadi_function", model)
     owner = f"casadi_function {name!r}"
     if nodes is not None and not (isinstance(nodes, int) and nodes >= 1):
         raise InputError(f"{owner}: nodes={nodes!r} must be a whole number, 1 or more")

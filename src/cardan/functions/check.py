@@ -15,6 +15,7 @@ from cardan.functions import kinematics as ki
 from cardan.functions.constraints import constraint_jacobian, reactions, undetermined_reactions
 from cardan.machines.waiting import doing
 from cardan.model.html import html_table
+from cardan.model.memory import require_model
 from cardan.model.model import Model
 from cardan.model.values import number, whole
 from cardan.structure.assemble import assemble
@@ -87,6 +88,7 @@ def check(model: Model, *, states: int = 64, seed: int = 0, bound: float = 1e-10
 
     In a terminal or a notebook a line says what is being checked if that takes longer than two seconds.
     """
+    require_model("check", model)
     model.require_one("check")
     with doing(f"checking {model.name}"):
         return _check(model, whole("check", "states", states), seed, number("check", "bound", bound, above=0))

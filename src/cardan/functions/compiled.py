@@ -24,7 +24,7 @@ from cardan.functions.equations import SOLVED, equations
 from cardan.machines.cuda.place import place_of
 from cardan.machines.ufunc.bound import batch_of, bind
 from cardan.machines.ufunc.kernel import Kernel
-from cardan.model.memory import KernelSlot
+from cardan.model.memory import KernelSlot, require_model
 from cardan.model.model import Model
 from cardan.on_card import is_device_array, require_host
 from cardan.structure.kernels import LOOP_PAST, FreeKernel, compile_quantity, is_large
@@ -45,6 +45,7 @@ def compile(
     (..., nq), `v`, `a`, `tau` (..., nv), `wrenches` (..., nb, 6), `t` (...), SI units. `by` and `chart` as in
     `cd.forward_dynamics`, but for `chart="independent"`.
     """
+    require_model("compile", model)
     owner = f"compile {name!r}"
     eq = equations(model, formulation=formulation)
     quantity = eq.quantity(name)

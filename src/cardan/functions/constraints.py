@@ -24,10 +24,11 @@ from cardan.functions.kinematics import body_poses
 from cardan.machines.cuda.place import place_of
 from cardan.model.force import BodyPose
 from cardan.model.html import html_table
-from cardan.model.memory import KernelSlot
+from cardan.model.memory import KernelSlot, require_model
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
 from cardan.model.values import counted, one
+from cardan.on_card import is_device_array
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.condition import watch
 from cardan.structure.dynamics import multiplier_kernel, reaction_formulation, reaction_kernel
@@ -61,6 +62,7 @@ def constraint_residual(
 
     `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    require_model("constraint_residual", model)
     threads = None if device is None else place_of("constraint_residual", device)
     if by is not None:
         return _rows_by("constraint_residual", model, 0, q, t, by, chart, out, threads)
@@ -88,6 +90,7 @@ def constraint_jacobian(
 
     `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    require_model("constraint_jacobian", model)
     threads = None if device is None else place_of("constraint_jacobian", device)
     if by is not None:
         return _rows_by("constraint_jacobian", model, 1, q, t, by, chart, out, threads)
@@ -114,8 +117,8 @@ def _rows_by(
 
 def reactions(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, wrenches: ArrayLike | None = None,
-    t: ArrayLike = 0.0, formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent",
-    out: Any = None, device: str | None = None, **removed: Unpack[Removed],
+    t: ArrayLike = 0.0, formulation: str | Formulation = "spatial", axes: str = "joint", by: Names = None,
+    chart: str = "tangent", out: Any = None, device: str | None = None, **removed: Unpack[Removed],
 ) -> Any:  # fmt: skip
     """Wrench (..., number of joints, 6) that each joint, tree joint or cut, exerts on its child at a consistent state.
 
@@ -123,16 +126,22 @@ def reactions(
     columns); `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
 
     It is (moment, force), N m and N, at the joint frame on the child and in its axes, drives and prescribed motions
-    included. Components that redundant constraints leave undetermined are one possible answer;
+    included. `axes="child"`, `"parent"` and `"ground"` give components along the axes of these bodies or of the ground,
+    the moment about the same point. Components that redundant constraints leave undetermined are one possible answer;
     `undetermined_reactions` tells which they are. Where q leaves loops open (`cd.constraint_residual`) the answer is
     that of the same equations there; the first call warns of a wide gap. In `points` it is the part in the plane
     (`in_plane`); where the plane's equations leave it open and those of space do not, it is that of `spatial`.
 
     `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    require_model("reactions", model)
     threads = None if device is None else place_of("reactions", device)
     if removed:
         raise no_such_argument("reactions", removed)
+    if axes != "joint":
+        _require_axes(axes, by, device, q, v)
+        found = reactions(model, q, v, tau, wrenches=wrenches, t=t, formulation=formulation)
+        return given("reactions", out, turned_reactions(model, found, np.asarray(body_poses(model, q)), axes))
     tau = np.zeros(model.nv) if tau is None else tau
     wrenches = np.zeros((model.nb, 6)) if wrenches is None else wrenches
     if by is not None:
@@ -152,6 +161,31 @@ def reactions(
     return kernel(q, v, tau, wrenches, *time_argument(model, t), out=out, threads=threads)
 
 
+AXES = ("joint", "child", "parent", "ground")
+"""Axes of reactions; in all of them the moment is about the origin of the joint frame on the child."""
+
+
+def _require_axes(axes: Any, by: Any, device: Any, *arrays: Any) -> None:
+    if axes not in AXES:
+        raise InputError(f"reactions: axes must be one of {', '.join(map(repr, AXES))}, got {axes!r}")
+    if by is not None or device is not None or any(map(is_device_array, arrays)):
+        raise InputError(f"reactions: derivatives, and results on a GPU, are in joint axes; leave out axes={axes!r}")
+
+
+def turned_reactions(model: Model, wrenches: np.ndarray, poses: np.ndarray, axes: str) -> np.ndarray:
+    """Reactions (..., joints, 6) in joint axes, given in the axes of child, parent or ground; poses (..., nb, 4, 4)."""
+    found = np.empty_like(wrenches)
+    for j, joint in enumerate(model.joints):
+        R = np.asarray(joint.child_at.rotation, dtype=float)  # from joint to child axes
+        if axes != "child" and joint.child != GROUND:
+            R = poses[..., joint.child, :3, :3] @ R
+        if axes == "parent" and joint.parent != GROUND:
+            R = np.swapaxes(poses[..., joint.parent, :3, :3], -1, -2) @ R
+        halves = wrenches[..., j, :].reshape(*wrenches.shape[:-2], 2, 3)
+        found[..., j, :] = (halves @ np.swapaxes(R, -1, -2)).reshape(*wrenches.shape[:-2], 6)
+    return found
+
+
 def multipliers(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, t: ArrayLike = 0.0,
     formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent", out: Any = None,
@@ -167,6 +201,7 @@ def multipliers(
 
     `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    require_model("multipliers", model)
     threads = None if device is None else place_of("multipliers", device)
     if removed:
         raise no_such_argument("multipliers", removed)
@@ -189,6 +224,7 @@ def undetermined_reactions(model: Model, q: ArrayLike, *, t: ArrayLike = 0.0) ->
 
     Every constraint counts: joints, also rigid ones, couplings, prescribed motions and constraints of your own.
     """
+    require_model("undetermined_reactions", model)
     model.require_one("undetermined_reactions")
     q = one("undetermined_reactions", "q", q, model.nq)
     balance, wrenches = _joint_forces(model, q, t)
@@ -291,6 +327,7 @@ class Actuation:
 
 def actuation(model: Model, q: ArrayLike, driven: Sequence[str]) -> Actuation:
     """Judge a choice of driven joints at a configuration `q` (nq,). It has no `by`: it counts."""
+    require_model("actuation", model)
     model.require_one("actuation")
     q = one("actuation", "q", q, model.nq)
     B, J = _drive_matrix(model, driven), real_rows(model, np.asarray(constraint_jacobian(model, q)))

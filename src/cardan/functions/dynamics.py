@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import numpy as np
 
-from cardan.errors import InputError, Removed, no_such_argument
+from cardan.errors import CardanError, InputError, Removed, no_such_argument
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions import looped
@@ -28,7 +28,7 @@ from cardan.functions.derivatives import (
     with_derivatives,
 )
 from cardan.machines.cuda.place import place_of
-from cardan.model.memory import KernelSlot, Slot
+from cardan.model.memory import KernelSlot, Slot, not_a_model, require_model
 from cardan.model.model import Model
 from cardan.on_card import is_device_array, require_host
 from cardan.structure.formulation import formulation_of
@@ -67,14 +67,16 @@ def forward_dynamics(
         threads = place_of("forward_dynamics", device, threads)
     if removed:
         raise no_such_argument("forward_dynamics", removed)
+    try:
+        kernel = model.memory.get((_FORWARD, formulation))
+    except AttributeError as error:
+        raise error if isinstance(error, CardanError) else not_a_model(model) from None
     if tau is None:
         tau = np.zeros(model.nv, _kind(q))
     if by is not None:
         return _forward_by(model, q, v, tau, wrenches, t, formulation, by, chart, out, threads)
-    if wrenches is None:
-        kernel = model.memory.get((_FORWARD, formulation))
-        if kernel is not None:
-            return kernel(q, v, tau, out=out, threads=threads)
+    if kernel is not None and wrenches is None:
+        return kernel(q, v, tau, out=out, threads=threads)
     found, loads = formulation_of(model, formulation), () if wrenches is None else (wrenches,)
     if not model.is_plain and looped.is_looped_tree(model, found):
         warn_of_tree(model, found)
@@ -184,12 +186,14 @@ def inverse_dynamics(
         threads = place_of("inverse_dynamics", device, threads)
     if removed:
         raise no_such_argument("inverse_dynamics", removed)
+    try:
+        kernel = model.memory.get((_INVERSE, formulation))
+    except AttributeError as error:
+        raise error if isinstance(error, CardanError) else not_a_model(model) from None
     if by is not None:
         return _inverse_by(model, q, v, a, driven, wrenches, t, formulation, by, chart, out, threads)
-    if wrenches is None and driven is None:
-        kernel = model.memory.get((_INVERSE, formulation))
-        if kernel is not None:
-            return kernel(q, v, a, out=out, threads=threads)
+    if kernel is not None and wrenches is None and driven is None:
+        return kernel(q, v, a, out=out, threads=threads)
     found = formulation_of(model, formulation)
     if found.has_recursions and model.is_plain and driven is None:
         if wrenches is None:
@@ -215,7 +219,7 @@ def _driven(model: Model, driven: Sequence[str] | None) -> Sequence[str]:
     if driven is None:
         raise InputError(
             f"inverse_dynamics: model {model.name!r} has loops or couplings; say which joints are driven, e.g. "
-            f"driven=[{model.coordinate_names[0]!r}]"
+            f"driven=[{model.coordinate_names[0]!r}]{model.without_mimics}"
         )
     return driven
 
@@ -378,6 +382,7 @@ def joint_wrenches(
 
     `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    require_model("joint_wrenches", model)
     threads = None if device is None else place_of("joint_wrenches", device)
     if wrenches is None:
         wrenches = np.zeros((model.nb, 6), _kind(q))

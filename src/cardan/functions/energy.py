@@ -29,7 +29,7 @@ from cardan.functions.derivatives import (
     with_derivatives,
 )
 from cardan.machines.cuda.place import place_of
-from cardan.model.memory import KernelSlot
+from cardan.model.memory import KernelSlot, require_model
 from cardan.model.model import Model
 from cardan.model.values import array
 from cardan.on_card import is_device_array, require_host
@@ -83,6 +83,7 @@ def potential_energy(
 
     `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    require_model("potential_energy", model)
     threads = None if device is None else place_of("potential_energy", device)
     if by is not None:
         found = formulation_of(model, formulation)
@@ -109,6 +110,7 @@ def momentum(
 
     `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    require_model("momentum", model)
     threads = None if device is None else place_of("momentum", device)
     if by is not None:
         return tree_derivatives("momentum", model, by, chart, formulation, (q, v), out=out, threads=threads)
@@ -128,6 +130,7 @@ def subtree_kinetic_energy(
 
     `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    require_model("subtree_kinetic_energy", model)
     threads = None if device is None else place_of("subtree_kinetic_energy", device)
     if by is not None:
         return _subtrees_by("subtree_kinetic_energy", 0, model, q, v, by, chart, out, threads)
@@ -154,6 +157,7 @@ def subtree_momentum(
 
     `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    require_model("subtree_momentum", model)
     threads = None if device is None else place_of("subtree_momentum", device)
     if by is not None:
         return _subtrees_by("subtree_momentum", 1, model, q, v, by, chart, out, threads)
@@ -201,6 +205,7 @@ def centroidal_momentum(
 
     `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    require_model("centroidal_momentum", model)
     threads = None if device is None else place_of("centroidal_momentum", device)
     if by is not None:
         return tree_derivatives("centroidal_momentum", model, by, chart, formulation, (q, v), out=out, threads=threads)
@@ -225,6 +230,7 @@ def center_of_mass(
 
     `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    require_model("center_of_mass", model)
     threads = None if device is None else place_of("center_of_mass", device)
     if by is not None:
         return tree_derivatives("center_of_mass", model, by, chart, formulation, (q,), out=out, threads=threads)
@@ -245,6 +251,7 @@ def power(
 
     `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    require_model("power", model)
     threads = None if device is None else place_of("power", device)
     if any(map(is_device_array, (q, v, tau, t))):
         return _power_on_card(model, q, v, np.zeros(model.nv) if tau is None else tau, t, by, chart, out)

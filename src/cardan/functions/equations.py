@@ -17,7 +17,7 @@ from cardan.formulation import dynamics
 from cardan.formulation.coordinates import own_equations
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity, Shape, fixed
-from cardan.model.memory import KernelSlot, Slot
+from cardan.model.memory import KernelSlot, Slot, require_model
 from cardan.model.model import Model
 from cardan.model.row import RowTable
 from cardan.on_card import as_array, is_device_array, require_host
@@ -344,6 +344,7 @@ def equations(model: Model, *, formulation: str | Formulation = "spatial", **rem
 
     `formulation` is "spatial", "newton_euler", "absolute", "absolute_body", "relative", "points" or one of your own.
     """
+    require_model("equations", model)
     if removed:
         raise no_such_argument("equations", removed)
     found = formulation_of(model, formulation)

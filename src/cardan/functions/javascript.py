@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
 from cardan.functions.equations import equations
+from cardan.model.memory import require_model
 from cardan.program.program import Program, record
 from cardan.structure.kernels import function_of, parameter_arguments, ports_of
 
@@ -34,6 +35,7 @@ def javascript(model: Model, quantity: str = "forward_dynamics", *, formulation:
         formulation: which formulation writes it.
 
     """
+    require_model("javascript", model)
     from cardan.machines.javascript.module import JavaScriptPrinter
 
     if not isinstance(quantity, str):

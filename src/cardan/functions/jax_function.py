@@ -20,6 +20,7 @@ from cardan.formulation.quantity import Shape
 from cardan.functions.differentiable import InSteps, Operation, arguments_of, rule_of
 from cardan.machines.cuda.place import Place
 from cardan.machines.ufunc.xla import call_address, handler
+from cardan.model.memory import require_model
 from cardan.model.model import Model
 from cardan.on_card import is_device_array
 
@@ -43,6 +44,7 @@ def jax_function(
     Python, on the CPU and on NVIDIA GPUs, there on the program's own stream; elsewhere they call back to the CPU.
     `dtype="float32"` is for JAX without 64 bits.
     """
+    require_model("jax_function", model)
     owner = f"jax_function {name!r}"
     require_jax(owner, dtype)
     rule = rule_of(owner, model, name, formulation)

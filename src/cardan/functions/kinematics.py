@@ -27,7 +27,7 @@ from cardan.functions.derivatives import (
     with_derivatives,
 )
 from cardan.machines.cuda.place import place_of
-from cardan.model.memory import KernelSlot
+from cardan.model.memory import KernelSlot, require_model
 from cardan.model.model import Model
 from cardan.model.values import array
 from cardan.on_card import is_device_array, require_host
@@ -114,6 +114,7 @@ def frame_pose(
 
     `device="gpu"` computes on the GPU; arrays that are on a GPU are computed there (docs/gpu.md).
     """
+    require_model("frame_pose", model)
     threads = None if device is None else place_of("frame_pose", device)
     _require_order("frame_pose", q)
     if by is not None:

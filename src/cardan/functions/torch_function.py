@@ -17,6 +17,7 @@ from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Shape
 from cardan.functions.differentiable import InSteps, Operation, arguments_of, rule_of
 from cardan.machines.cuda.place import Place
+from cardan.model.memory import require_model
 from cardan.model.model import Model
 
 
@@ -32,6 +33,7 @@ def torch_function(model: Model, name: str, *, formulation: str | Formulation = 
     the CPU or all on one GPU: there forward and backward run on torch's current stream, and nothing is copied to the
     host. `torch.func.vmap`, `grad`, `jvp`, `jacrev` and `jacfwd` work.
     """
+    require_model("torch_function", model)
     owner = f"torch_function {name!r}"
     require_torch(owner)
     rule = rule_of(owner, model, name, formulation)

@@ -75,6 +75,7 @@ class Integrator:
         has_derivatives: whether its runs can be differentiated: it has a `recorder`.
         has_float32: whether it can take its steps in float32.
         has_gpu: whether it hands `request.threads` to its kernels, so that they run on a GPU.
+        elsewhere: what methods of its kind are called in other programs, in lower case, for messages.
     """
 
     name: str
@@ -85,6 +86,7 @@ class Integrator:
     has_derivatives: bool = False
     has_gpu: bool = False
     has_float32: bool = False
+    elsewhere: tuple[str, ...] = ()
 
     @property
     def options(self) -> dict[str, Any]:
@@ -145,6 +147,7 @@ class DormandPrince(_Explicit):
     """
 
     name = "dormand_prince"
+    elsewhere = ("rk45", "ode45", "dopri5", "dop853", "tsit5", "runge_kutta")
     summary = "explicit, order 5, chooses its steps"
     tableau = DORMAND_PRINCE
     baumgarte: float | None = None
@@ -160,6 +163,7 @@ class RK4(_Explicit):
     """
 
     name = "rk4"
+    elsewhere = ("rungekutta4", "runge_kutta_4")
     summary = "explicit, order 4, fixed steps"
     chooses_steps = False
     has_float32 = True
@@ -177,6 +181,7 @@ class SemiImplicitEuler(_Explicit):
     """
 
     name = "euler"
+    elsewhere = ("semi_implicit_euler", "symplectic_euler", "verlet", "leapfrog")
     summary = "semi-implicit Euler, order 1, fixed steps"
     chooses_steps = False
     has_float32 = True
@@ -256,6 +261,7 @@ class Alpha(Integrator):
     """
 
     name = "alpha"
+    elsewhere = ("hht", "newmark", "generalized_alpha", "generalised_alpha", "implicitfast")
     summary = "generalised-alpha, order 2, fixed steps"
     chooses_steps = False
     for_stiff = True
@@ -302,6 +308,7 @@ class Gear(_Multistep):
     """
 
     name = "gear"
+    elsewhere = ("radau", "lsoda", "ode15s", "ida", "dassl", "gstiff", "wstiff", "implicit", "stiff")
     summary = "BDF on the differential-algebraic equations, for stiff mechanisms"
     for_stiff = True
     highest_order = 5
@@ -402,7 +409,9 @@ def find_integrator(method: Any) -> Integrator:
     if isinstance(method, type) and issubclass(method, Integrator):
         raise InputError(f"method {method.__name__} is a class; give an object of it: {method.__name__}()")
     if not isinstance(method, str) or method not in INTEGRATORS:
-        raise UnknownNameError(f"method {method!r} is not an integrator{nearest(method, INTEGRATORS)}")
+        like = [known for known in INTEGRATORS.values() if str(method).lower() in known.elsewhere]
+        hint = f"; take {like[0].name!r}: {like[0].summary}" if like else nearest(method, INTEGRATORS)
+        raise UnknownNameError(f"method {method!r} is not an integrator{hint}")
     return INTEGRATORS[method]
 
 

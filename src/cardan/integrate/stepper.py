@@ -154,8 +154,8 @@ class BatchStepper:
 
     Steps of fixed length are counted from the time `origin`, s, where a system began or met its last event, one number
     as long as it is the same for all, whose whole steps then have `reached` a time. The last step before a stop is
-    shorter. Any other time inside a step is reached by a shorter step that is not kept. That is as accurate as the
-    method, and the steps stay those asked for.
+    shorter. Any other time inside a step, also of a method that chooses its steps, is reached by a shorter step that is
+    not kept. That is as accurate as the method, and samples change no step (docs/decisions/0065).
     """
 
     march: Callable[..., Any]
@@ -248,11 +248,7 @@ class BatchStepper:
     def resume(self, t: float) -> Arrival:
         """Every system at time `t`, s; one that crossed an event in its last step is taken to the event."""
         with np.errstate(all="ignore"):  # NaN and infinity are reported as an outcome, not as a warning
-            sample = None
-            if self.has_fixed_steps:
-                sample = self._fixed_steps(t)
-            else:
-                self.s = self._march(self.s, np.asarray(float(t)))
+            sample = self._fixed_steps(t) if self.has_fixed_steps else self._chosen_steps(t)
         return self.halted(sample)
 
     def halted(self, sample: States | None = None) -> Arrival:
@@ -265,7 +261,7 @@ class BatchStepper:
                 self._locate()
         s = self.s
         if sample is not None:  # a system that met an event, or failed, is where that was
-            s = {name: np.where(per_system(s["outcome"] == 0, s[name]), sample[name], s[name]) for name in s}
+            s = chosen_states(s["outcome"] == 0, sample, s)
         q, v = self._tree(s)
         outcome, event, steps = s["outcome"].astype(int), s["event"].astype(int), s["steps"].astype(int)
         notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"])
@@ -297,8 +293,12 @@ class BatchStepper:
         length = np.where(inside, t - self.s["t"], self.s["h"])
         part = self._partly(length, t)
         kept = (part["outcome"] != self.s["outcome"]) | (t >= stop)  # an event or a failure ends the step there
-        self.s = {name: np.where(per_system(kept, old), part[name], old) for name, old in self.s.items()}
+        self.s = chosen_states(kept, part, self.s)
         return part
+
+    def _chosen_steps(self, t: float) -> States | None:
+        """The same of a method that chooses its steps."""
+        raise NotImplementedError
 
     def _partly(self, length: np.ndarray, t: float) -> States:
         """The states after a shorter step, of lengths (B,), that ends at `t`."""
@@ -311,7 +311,7 @@ class BatchStepper:
             s = self._less_spent(s, end)
             limit = np.asarray(float(self.limit if self.max_steps is None else self._limited(s)))
             s = self._pass(s, end, data, limit)
-            if not ((s["t"] < end) & (s["outcome"] == 0)).any():
+            if not self._running(s, end).any():
                 return s
             seconds = perf_counter() - began  # the next call should take about as long as Ctrl-C may wait
             if seconds < LONGEST_CALL / 2:
@@ -319,11 +319,15 @@ class BatchStepper:
             elif seconds > LONGEST_CALL:
                 self.limit = max(self.limit // 2, 1)
 
+    def _running(self, s: States, end: np.ndarray) -> np.ndarray:
+        """Which systems (B,) have neither arrived nor stopped."""
+        return np.asarray((s["t"] < end) & (s["outcome"] == 0))
+
     def _less_spent(self, s: States, end: np.ndarray) -> States:
         """The states, those that would need more than `max_steps` to arrive marked as failed."""
         if self.max_steps is None:
             return s
-        spent = (s["t"] < end) & (s["outcome"] == 0) & (s["steps"] >= self.max_steps)
+        spent = self._running(s, end) & (s["steps"] >= self.max_steps)
         return {**s, "outcome": np.where(spent, Outcome.TOO_MANY_STEPS, s["outcome"])} if spent.any() else s
 
     def _pass(self, s: States, end: np.ndarray, data: Sequence[np.ndarray], limit: np.ndarray) -> States:
@@ -356,3 +360,10 @@ class BatchStepper:
         for name, value in {**far, "event": np.where(met, np.argmax(crossed, axis=1), -1)}.items():
             s[name] = s[name].copy()
             s[name][rows] = value
+
+
+def chosen_states(mask: np.ndarray, new: States, old: States) -> States:
+    """The new states of the systems of a mask (B,), the old ones of the others."""
+    if mask.all():
+        return new
+    return {name: np.where(per_system(mask, x), new[name], x) for name, x in old.items()} if mask.any() else old

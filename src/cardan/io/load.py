@@ -6,9 +6,10 @@ import os
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from cardan.errors import FileError, InputError
+from cardan.errors import FileError, InputError, NoOthers, no_such_argument
+from cardan.io.mesh_path import with_relative_meshes
 from cardan.io.mjcf.read import read_mjcf
 from cardan.io.policy import Policy, Word
 from cardan.io.text_file import read_text, write_text
@@ -24,7 +25,12 @@ if TYPE_CHECKING:
 
 NATIVE = (".yaml", ".yml")
 DOWN = (0.0, 0.0, -9.81)
-TAKES = {".urdf": ("root", "mimic"), ".xml": ("folder",), ".yaml": ("parameters",), ".yml": ("parameters",)}
+TAKES = {
+    ".urdf": ("root", "mimic", "folder"),
+    ".xml": ("folder",),
+    ".yaml": ("parameters", "folder"),
+    ".yml": ("parameters", "folder"),
+}
 """Arguments that only some formats take."""
 
 
@@ -32,6 +38,7 @@ def load(
     path: str | os.PathLike[str], *, root: Root = "fixed", gravity: ArrayLike | None = None,
     snapping: float | None = None, mimic: bool = True, parameters: Mapping[str, float | str] | None = None,
     folder: str | os.PathLike[str] | None = None, strict: bool = False, policy: Word = "strict",
+    **others: Unpack[NoOthers],
 ) -> Model:  # fmt: skip
     """Load a model from a file: `.yaml`, the format of Cardan, `.urdf`, or `.xml`, MJCF or URDF by its top element.
 
@@ -46,11 +53,15 @@ def load(
         mimic: of a URDF, whether joints that mimic another are coupled to it; otherwise that is data on the joint.
         parameters: of a `.yaml` file, values that replace those of its parameters: SI numbers, or text with a unit.
         folder: of an MJCF file, the folder in which its meshes and files that it includes may be; its own by default.
+            Of others, the folder of its meshes, where they are not in packages; the one above its own by default.
         strict: whether a loss is an error.
         policy: what to do where a file breaks a rule: "strict" rejects the file, "warn" keeps the value where it can be
             computed with, "repair" corrects slight violations. `model.notes` lists each.
+        **others: none; an error says what an argument is called here.
 
     """
+    if others:
+        raise no_such_argument("load", others)
     found, bodies = _read(path, root, gravity, mimic, parameters, folder, policy)
     if isinstance(found, Description):
         model = found.build(snapping)
@@ -102,6 +113,7 @@ def save(
 def _written(file: Path, mechanism: Mechanism | Model) -> tuple[str, list[str]]:
     """The text of a file, by its suffix, and the losses."""
     suffix = file.suffix.lower()
+    mechanism = with_relative_meshes(mechanism, file.parent)
     if suffix in NATIVE:
         from cardan.io.yaml.write import write_yaml
 
@@ -131,10 +143,10 @@ def _read(path: Any, root: Root, gravity: ArrayLike | None, mimic: bool, paramet
         if given and suffix in TAKES and name not in TAKES[suffix]:
             whose = ", ".join(sorted(kind for kind, names in TAKES.items() if name in names))
             raise InputError(f"load: {name} is for {whose} files; {str(file)!r} is not one of them")
+    inside = None if folder is None else _path(folder)
     if suffix in NATIVE:
-        return read_yaml(file, parameters=parameters, gravity=gravity, policy=policy), "body"
+        return read_yaml(file, parameters=parameters, gravity=gravity, policy=policy, folder=inside), "body"
     if suffix == ".xml":
-        inside = None if folder is None else _path(folder)
         return read_mjcf(file, gravity=gravity, folder=inside, policy=policy), "body"
     if suffix != ".urdf":
         read_text(file)  # a file that cannot be read at all is reported first
@@ -142,7 +154,7 @@ def _read(path: Any, root: Root, gravity: ArrayLike | None, mimic: bool, paramet
         fix = "expand it with xacro into a .urdf first" if suffix == ".xacro" else "rename or convert the file"
         raise FileError(f"{file}: suffix {file.suffix!r} is not a known model format; known: {known}; {fix}")
     down = DOWN if gravity is None else gravity
-    return read_urdf(file, root=root, gravity=down, mimic=mimic, policy=policy), "link"
+    return read_urdf(file, root=root, gravity=down, mimic=mimic, policy=policy, folder=inside), "link"
 
 
 def _path(path: Any) -> Path:

@@ -146,7 +146,7 @@ class Policy:
                 try:
                     I = self.settle("inertia", error(str(fault).partition(": ")[2]), body.inertia)
                     judge = {"judge": values["judge"]} if "judge" in values else {}
-                    values = {"mass": body.mass, "com": body.com, "inertia": I, **judge}
+                    values = {"mass": body.mass, "com": body.com, "inertia": I, "shape": body.shapes or None, **judge}
                 except FileError:
                     pass
         mechanism.body(name, **values)

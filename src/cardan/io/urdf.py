@@ -2,8 +2,8 @@
 
 A link is a body, its frame the body frame. A joint's frame on the parent is its `<origin>`, on the child the child's
 own frame. SI units: m, rad, kg, kg m^2. Roll, pitch and yaw turn about the fixed axes. Loops and gears beside the tree
-are read by `urdf_loops`. What does not concern dynamics (`<visual>`, `<collision>`, `<material>`) is ignored; unknown
-elements that may concern it are losses, others notes. Meshes and packages are not needed.
+are read by `urdf_loops`, and what is seen of links by `urdf_shapes`: meshes are read when somebody looks at them, and
+dynamics do not need them. Unknown elements that may concern dynamics are losses, others notes.
 
 In a file that is written, a link's frame is at its joint, so the frame of a body is moved there. A joint of several
 motions becomes several joints with links without mass between them. A frame becomes a link without mass. A model gets
@@ -40,10 +40,12 @@ from cardan.io.export import (
     unlike,
     words,
 )
+from cardan.io.mesh_path import MeshFolders
 from cardan.io.policy import Policy, Word
 from cardan.io.text_file import BODIES, read_text
 from cardan.io.urdf_joint import TYPES, axis_of, naming, origin_of
 from cardan.io.urdf_loops import LOOPS, Loops
+from cardan.io.urdf_shapes import add_shapes, write_visuals
 from cardan.io.xml_element import ELEMENTS, Element, free_name, parse_top, walk
 from cardan.model.body import Joint, JointData
 from cardan.model.builder import Mechanism
@@ -70,7 +72,7 @@ INERTIA = ("ixx", "iyy", "izz", "ixy", "ixz", "iyz")
 
 def read_urdf(
     path_or_text: str | Path, *, root: Root = "fixed", gravity: Any = (0.0, 0.0, -9.81), mimic: bool = True,
-    policy: Word = "strict",
+    policy: Word = "strict", folder: Path | None = None,
 ) -> Mechanism:  # fmt: skip
     """Read a URDF file, or URDF text (a string that starts with `<`), into a mechanism.
 
@@ -80,12 +82,14 @@ def read_urdf(
         gravity: acceleration of free fall (3,), m/s^2, in ground axes.
         mimic: whether joints that mimic another are coupled to it; otherwise that is data on the joint only.
         policy: what to do where the file breaks a rule: "strict" rejects it, "warn" keeps it, "repair" corrects it.
+        folder: the folder that meshes must be in, unless they are in packages; by default the one above the file's.
 
     """
     check_root(root)
     rules = Policy(policy)
     if isinstance(path_or_text, str) and path_or_text.lstrip("\ufeff \t\r\n").startswith("<"):
         source, stem, text = "URDF text", "robot", path_or_text.lstrip("\ufeff \t\r\n")
+        path = None
     else:
         path = Path(path_or_text)
         source, stem, text = str(path), path.stem, read_text(path)
@@ -111,6 +115,7 @@ def read_urdf(
         _couple(mechanism, name, joints)
     loops = Loops(mechanism, links, joints, bodies, rules)
     loops.add(robot)
+    add_shapes(mechanism, robot, links, bodies, MeshFolders(path, folder))
 
     robot.note_unread(("link", "joint", "material", "gazebo", *LOOPS, *loops.tags), ("name", "version"))
     for transmission in robot.all("transmission"):
@@ -375,7 +380,8 @@ class _UrdfWriter:
         links, joints = ElementTree.Element("links"), ElementTree.Element("joints")
         if self.base is None:
             self.base = unlike("world", self.link_names)
-            add(links, "link", name=self.base)
+            world = add(links, "link", name=self.base)
+            self.losses += write_visuals(world, "ground", self.model.ground_shapes, Pose())
         for branch in self.tree:
             self._place(branch)
         for body in range(self.model.nb):
@@ -428,6 +434,9 @@ class _UrdfWriter:
     def _link(self, links: Node, index: int) -> None:
         body, place = self.model.bodies[index], self.places[index]
         link = add(links, "link", name=body.name)
+        self.losses += write_visuals(link, f"body {body.name!r}", body.shapes, place)
+        if body.name == self.base:
+            self.losses += write_visuals(link, "ground", self.model.ground_shapes, place)
         if body.mass == 0 and not body.inertia.any():
             return
         com, I, R = body.com, body.inertia, place.rotation

@@ -11,7 +11,26 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from cardan.mechanisms.open_chains import cart_pole, chain, double_pendulum, pendulum, random_inertia, two_body
+from cardan.mechanisms.gears import differential, planetary_gear
+from cardan.mechanisms.machines import double_wishbone, excavator, quick_return, scissor_lift, v_engine
+from cardan.mechanisms.open_chains import (
+    cart_pole,
+    chain,
+    double_pendulum,
+    gyroscope,
+    pendulum,
+    random_inertia,
+    scara,
+    two_body,
+)
+from cardan.mechanisms.path_linkages import (
+    hoeken,
+    jansen_leg,
+    pantograph,
+    peaucellier,
+    stephenson_six_bar,
+    watt_six_bar,
+)
 from cardan.mechanisms.planar_linkages import (
     andrews,
     five_bar,
@@ -26,6 +45,7 @@ from cardan.mechanisms.planar_linkages import (
 from cardan.mechanisms.spatial_linkages import (
     bennett,
     cardan_joint,
+    delta_robot,
     drive_line,
     rscr,
     sarrus,
@@ -35,17 +55,22 @@ from cardan.mechanisms.spatial_linkages import (
 from cardan.model.builder import Mechanism
 
 __all__ = [
-    "CATALOGUE", "andrews", "bennett", "cardan_joint", "cart_pole", "chain", "double_pendulum", "drive_line",
-    "five_bar", "four_bar", "n_four_bar", "parallelogram", "pendulum", "rack_and_pinion", "random_inertia", "rscr",
-    "sarrus", "scotch_yoke", "slider_crank", "stewart_platform", "sundials_slider_crank", "two_body", "two_hinge_door",
+    "CATALOGUE", "andrews", "bennett", "cardan_joint", "cart_pole", "chain", "delta_robot", "differential",
+    "double_pendulum", "double_wishbone", "drive_line", "excavator", "five_bar", "four_bar", "gyroscope", "hoeken",
+    "jansen_leg", "n_four_bar", "pantograph", "parallelogram", "peaucellier", "pendulum", "planetary_gear",
+    "quick_return", "rack_and_pinion", "random_inertia", "rscr", "sarrus", "scara", "scissor_lift", "scotch_yoke",
+    "slider_crank", "stephenson_six_bar", "stewart_platform", "sundials_slider_crank", "two_body", "two_hinge_door",
+    "v_engine", "watt_six_bar",
 ]  # fmt: skip
 
 CATALOGUE: dict[str, Callable[[], Mechanism]] = {
     make.__name__: make
     for make in (
-        pendulum, double_pendulum, cart_pole, two_body, four_bar, slider_crank, five_bar, parallelogram, scotch_yoke,
-        rack_and_pinion, n_four_bar, andrews, sundials_slider_crank, two_hinge_door, cardan_joint, drive_line, rscr,
-        bennett, sarrus, stewart_platform,
+        pendulum, double_pendulum, cart_pole, two_body, gyroscope, scara, four_bar, slider_crank, five_bar,
+        parallelogram, scotch_yoke, rack_and_pinion, n_four_bar, andrews, sundials_slider_crank, hoeken, peaucellier,
+        pantograph, jansen_leg, watt_six_bar, stephenson_six_bar, quick_return, scissor_lift, v_engine, excavator,
+        planetary_gear, differential, two_hinge_door, cardan_joint, drive_line, rscr, bennett, sarrus, double_wishbone,
+        delta_robot, stewart_platform,
     )
 }  # fmt: skip
 """The mechanisms by name."""

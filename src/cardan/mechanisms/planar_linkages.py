@@ -1,23 +1,19 @@
 """Planar mechanisms with closed loops, modelled in space: hinges about z, gravity along -y unless stated.
 
-A bar's frame is at its first hinge, x along the bar. A hinge's coordinate is the angle of its second bar to its first.
 In space a planar loop of hinges and sliders has three redundant constraints: those out of the plane. The last three
 have published reference solutions; `n_four_bar` has its hinges about -z.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from cardan.errors import ModelError
+from cardan.mechanisms.planar_bars import DOWN, Z, angle_of, bar, corner, direction, hinge
 from cardan.model import inertia
 from cardan.model.builder import Mechanism
 from cardan.model.joint import Prismatic, Revolute, Spherical, Universal
-
-Z = (0.0, 0.0, 1.0)
-DOWN = (0.0, -9.81, 0.0)
+from cardan.model.shape import Box, Cylinder
 
 
 def four_bar(
@@ -30,15 +26,15 @@ def four_bar(
     turns fully. Rocker and coupler are in line in a dead position, where the rocker cannot drive.
     """
     m = Mechanism("four_bar", gravity=DOWN)
-    B, D = crank * _direction(angle), np.array([base, 0.0])
-    C = _corner("four_bar", B, coupler, D, rocker)
-    angles = {m.ground: 0.0, "crank": angle, "coupler": _angle(C - B), "rocker": _angle(C - D)}
+    B, D = crank * direction(angle), np.array([base, 0.0])
+    C = corner("four_bar", B, coupler, D, rocker)
+    angles = {m.ground: 0.0, "crank": angle, "coupler": angle_of(C - B), "rocker": angle_of(C - D)}
     for name, length in (("crank", crank), ("coupler", coupler), ("rocker", rocker)):
-        _bar(m, name, length, density)
-    _hinge(m, "A", m.ground, "crank", angles)
-    _hinge(m, "B", "crank", "coupler", angles, at=crank)
-    _hinge(m, "C", "coupler", "rocker", angles, at=coupler, child_at=rocker)
-    _hinge(m, "D", m.ground, "rocker", angles, at=base)
+        bar(m, name, length, density)
+    hinge(m, "A", m.ground, "crank", angles)
+    hinge(m, "B", "crank", "coupler", angles, at=crank)
+    hinge(m, "C", "coupler", "rocker", angles, at=coupler, child_at=rocker)
+    hinge(m, "D", m.ground, "rocker", angles, at=base)
     return m
 
 
@@ -53,18 +49,18 @@ def five_bar(
     """
     m = Mechanism("five_bar", gravity=DOWN)
     E = np.array([base, 0.0])
-    B, D = crank * _direction(angles[0]), E + crank * _direction(angles[1])
-    C = _corner("five_bar", B, link, D, link)
+    B, D = crank * direction(angles[0]), E + crank * direction(angles[1])
+    C = corner("five_bar", B, link, D, link)
     turned = {m.ground: 0.0, "left crank": angles[0], "right crank": angles[1]}
-    turned |= {"left link": _angle(C - B), "right link": _angle(C - D)}
+    turned |= {"left link": angle_of(C - B), "right link": angle_of(C - D)}
     for side in ("left", "right"):
-        _bar(m, f"{side} crank", crank, density)
-        _bar(m, f"{side} link", link, density)
-    _hinge(m, "A", m.ground, "left crank", turned)
-    _hinge(m, "E", m.ground, "right crank", turned, at=base)
-    _hinge(m, "B", "left crank", "left link", turned, at=crank)
-    _hinge(m, "D", "right crank", "right link", turned, at=crank)
-    _hinge(m, "C", "left link", "right link", turned, at=link, child_at=link)
+        bar(m, f"{side} crank", crank, density)
+        bar(m, f"{side} link", link, density)
+    hinge(m, "A", m.ground, "left crank", turned)
+    hinge(m, "E", m.ground, "right crank", turned, at=base)
+    hinge(m, "B", "left crank", "left link", turned, at=crank)
+    hinge(m, "D", "right crank", "right link", turned, at=crank)
+    hinge(m, "C", "left link", "right link", turned, at=link, child_at=link)
     return m
 
 
@@ -80,14 +76,14 @@ def parallelogram(
         raise ModelError(f"parallelogram: cranks must be 2 or more, got {cranks}")
     m = Mechanism("parallelogram", gravity=DOWN)
     angles = {m.ground: 0.0, "coupler": 0.0}
-    _bar(m, "coupler", base, density)
+    bar(m, "coupler", base, density)
     places = [base * k / (cranks - 1) for k in range(cranks)]
     for k, x in enumerate(places):
         angles[f"crank{k + 1}"] = angle
-        _bar(m, f"crank{k + 1}", crank, density)
-        _hinge(m, f"A{k + 1}", m.ground, f"crank{k + 1}", angles, at=x)
+        bar(m, f"crank{k + 1}", crank, density)
+        hinge(m, f"A{k + 1}", m.ground, f"crank{k + 1}", angles, at=x)
     for k, x in enumerate(places):
-        _hinge(m, f"B{k + 1}", f"crank{k + 1}", "coupler", angles, at=crank, child_at=x)
+        hinge(m, f"B{k + 1}", f"crank{k + 1}", "coupler", angles, at=crank, child_at=x)
     return m
 
 
@@ -106,16 +102,16 @@ def slider_crank(
     if abs(crank * np.sin(angle)) > rod:
         raise ModelError(f"slider_crank: a rod of {rod:g} m does not reach the line of the slider from {angle:g} rad")
     m = Mechanism("slider_crank" if variant == "planar" else "slider_crank_spatial", gravity=DOWN)
-    pin = crank * _direction(angle)
+    pin = crank * direction(angle)
     x = pin[0] + float(np.sqrt(rod**2 - pin[1] ** 2))
-    angles = {m.ground: 0.0, "slider": 0.0, "crank": angle, "rod": _angle(np.array([x, 0.0]) - pin)}
-    _bar(m, "crank", crank, density)
-    _bar(m, "rod", rod, density)
+    angles = {m.ground: 0.0, "slider": 0.0, "crank": angle, "rod": angle_of(np.array([x, 0.0]) - pin)}
+    bar(m, "crank", crank, density)
+    bar(m, "rod", rod, density)
     m.body("slider", mass=slider, inertia=inertia.box(slider, (0.1, 0.06, 0.06)))
-    _hinge(m, "bearing", m.ground, "crank", angles)
+    hinge(m, "bearing", m.ground, "crank", angles)
     if variant == "planar":
-        _hinge(m, "pin", "crank", "rod", angles, at=crank)
-        _hinge(m, "wrist", "slider", "rod", angles, child_at=rod)
+        hinge(m, "pin", "crank", "rod", angles, at=crank)
+        hinge(m, "wrist", "slider", "rod", angles, child_at=rod)
     else:
         half = (angles["rod"] - angle) / 2
         turn = (np.cos(half), 0, 0, np.sin(half))
@@ -133,13 +129,13 @@ def scotch_yoke(*, crank: float = 0.3, yoke: float = 2.0, angle: float = 0.7, de
     """
     m = Mechanism("scotch_yoke", gravity=DOWN)
     block = density * crank / 5
-    _bar(m, "crank", crank, density)
+    bar(m, "crank", crank, density)
     m.body("block", mass=block, inertia=inertia.box(block, (crank / 5,) * 3))
     m.body("yoke", mass=yoke, inertia=inertia.box(yoke, (crank / 5, 2.4 * crank, crank / 5)))
     angles = {m.ground: 0.0, "crank": angle, "block": 0.0, "yoke": 0.0}
-    x, y = crank * _direction(angle)
-    _hinge(m, "bearing", m.ground, "crank", angles)
-    _hinge(m, "pin", "crank", "block", angles, at=crank)
+    x, y = crank * direction(angle)
+    hinge(m, "bearing", m.ground, "crank", angles)
+    hinge(m, "pin", "crank", "block", angles, at=crank)
     m.joint("slot", Prismatic(axis=(0, 1, 0)), "yoke", "block", start=y)
     m.joint("guide", Prismatic(axis=(1, 0, 0)), m.ground, "yoke", start=x)
     return m
@@ -156,35 +152,10 @@ def rack_and_pinion(*, radius: float = 0.1, pinion: float = 1.5, rack: float = 0
     m.joint("bearing", Revolute(axis=Z), m.ground, "pinion")
     m.joint("guide", Prismatic(axis=(0, 1, 0)), m.ground, "rack", at=(radius, 0, 0))
     m.couple("teeth", {"guide": 1.0, "bearing": -radius})
+    m.shape("pinion", Cylinder(radius, radius / 2, colour="#3f5fbf"))
+    m.shape("pinion", Cylinder(0.15 * radius, 0.1 * radius, at=(0.65 * radius, 0, radius / 4), colour="#ffffff"))
+    m.shape("rack", Box((radius / 2, 10 * radius, radius / 2), at=(radius / 4, 0, 0), colour="#d9731a"))
     return m
-
-
-def _bar(m: Mechanism, name: str, length: float, density: float) -> None:
-    """A round bar along x from the frame's origin, a tenth as thick as it is long, of `density` kg/m."""
-    mass = density * length
-    m.body(name, mass=mass, com=(length / 2, 0, 0), inertia=inertia.cylinder(mass, length / 20, length, axis="x"))
-
-
-def _hinge(
-    m: Mechanism, name: str, parent: str, child: str, angles: dict[str, float], at: float = 0.0, child_at: float = 0.0
-) -> None:
-    """A hinge about z, `at` and `child_at` along the two bars; `angles` of all bars to the ground at the start."""
-    start = angles[child] - angles[parent]
-    m.joint(name, Revolute(axis=Z), parent, child, at=(at, 0, 0), child_at=(child_at, 0, 0), start=start)
-
-
-_direction: Callable[[float], np.ndarray] = lambda angle: np.array([np.cos(angle), np.sin(angle)])
-_angle: Callable[[np.ndarray], float] = lambda d: float(np.arctan2(d[1], d[0]))
-
-
-def _corner(owner: str, P: np.ndarray, p: float, Q: np.ndarray, q: float) -> np.ndarray:
-    """The point at distance p from P and q from Q, to the left of the line from P to Q: the law of cosines."""
-    d = Q - P
-    l = float(np.linalg.norm(d))
-    along = (p * p + l * l - q * q) / (2 * l) if l > 0 else np.inf
-    if abs(along) > p:
-        raise ModelError(f"{owner}: bars of {p:g} m and {q:g} m do not meet over a distance of {l:.4g} m")
-    return P + along * d / l + np.sqrt(p * p - along * along) * np.array([-d[1], d[0]]) / l
 
 
 CLOCKWISE = (0.0, 0.0, -1.0)
@@ -290,4 +261,5 @@ def sundials_slider_crank(*, crank: float = 0.5) -> Mechanism:
     middle = (crank / 2, 0, 0)
     m.spring("spring", "crank", "rod", stiffness=1.0, damping=1.0, length=1.0, at1=middle, at2=(0.5, 0, 0))
     m.wrench("push", "rod", (0, 0, 0, 1.0, 0, 0), at=(2, 0, 0))
+    m.shape("slider", Box((0.25, 0.12, 0.12), colour="#2e8b57"))
     return m

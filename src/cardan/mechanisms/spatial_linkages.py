@@ -16,6 +16,7 @@ from cardan.model import inertia
 from cardan.model.builder import Mechanism
 from cardan.model.joint import Cylindrical, JointType, Prismatic, Revolute, Spherical, Universal
 from cardan.model.pose import Pose, read_pose
+from cardan.model.shape import Box, Cylinder, Rod
 
 X, Y, Z = np.eye(3)
 
@@ -27,6 +28,8 @@ def two_hinge_door(*, width: float = 0.9, height: float = 2.0, mass: float = 25.
     m.body("door", mass=mass, com=(width / 2, 0, height / 2), inertia=solid)
     for name, z in (("lower", 0.15 * height), ("upper", 0.85 * height)):
         m.joint(name, Revolute(axis=Z), m.ground, "door", at=(0, 0, z), child_at=(0, 0, z))
+    m.shape("door", Box((width, 0.04, height), at=(width / 2, 0, height / 2), colour="wood"))
+    m.shape("door", Rod((0.9 * width, -0.06, height / 2), (0.9 * width, 0.06, height / 2), 0.02, colour="brass"))
     return m
 
 
@@ -136,6 +139,7 @@ def sarrus(*, bar: float = 0.5, width: float = 0.4, angle: float = 0.9) -> Mecha
     rise = bar * np.sin(angle)
     poses = {m.ground: Pose(), "plate": Pose((0, 0, 2 * rise))}
     m.body("plate", mass=2.0, inertia=inertia.box(2.0, (width, width, 0.02)))
+    m.shape("plate", Box((width, width, 0.02), colour="#8d97a3"))
     for leg, out, axis in (("x", X, Y), ("y", Y, X)):
         foot = out * width / 2
         knee = foot + out * bar * np.cos(angle) + Z * rise
@@ -177,6 +181,57 @@ def stewart_platform(
         m.joint(f"foot{k + 1}", Universal(), m.ground, f"lower{k + 1}", at=frame)
         m.joint(f"slider{k + 1}", Prismatic(axis=Z), f"lower{k + 1}", f"upper{k + 1}", start=length)
         m.joint(f"ball{k + 1}", Spherical(), f"upper{k + 1}", "platform", child_at=head, start=turn)
+        m.shape(f"lower{k + 1}", Rod((0, 0, 0), (0, 0, part), base / 30, colour="#3f5fbf"))
+        m.shape(f"upper{k + 1}", Rod((0, 0, -part), (0, 0, 0), base / 60, colour="#b9c2cc"))
+    m.shape("platform", Cylinder(1.1 * platform, 0.05, at=(0, 0, 0.03), colour="#d9731a"))
+    m.shape(m.ground, Cylinder(1.15 * base, 0.05, at=(0, 0, -0.04), colour="#8d97a3"))
+    return m
+
+
+def delta_robot(
+    *, base: float = 0.2, platform: float = 0.06, arm: float = 0.25, forearm: float = 0.5, half: float = 0.04,
+    load: float = 0.5, drop: float = 0.45,
+) -> Mechanism:  # fmt: skip
+    """A Delta robot: three arms (m) on a fixed plate, each moving the platform (kg) by a parallelogram of two rods.
+
+    The arms' hinges lie on a circle of radius `base`, tangent to it; the rods, `2 half` apart, end on a circle of
+    radius `platform`. The rods keep the platform level: it moves along x, y, z and never turns. With the platform at
+    (x, y, z) the knee of an arm is `forearm` away from the platform's corner: a quadratic equation for its angle.
+    `drop` (m) of the platform below the plate at the start; a positive angle lowers an arm.
+
+    Three freedoms; Kutzbach 3, no constraint is redundant.
+    """
+    m = Mechanism("delta_robot")
+    reach = base - platform
+    l2, r2 = arm**2 + drop**2 + reach**2 - forearm**2, 2 * arm * float(np.hypot(reach, drop))
+    if abs(l2) > r2:
+        raise ModelError(f"delta_robot: arms of {arm:g} m and rods of {forearm:g} m do not reach {drop:g} m down")
+    # |(reach + arm cos a, arm sin a - drop)| = forearm, with the knee on the outer side
+    angle = float(np.arctan2(drop, -reach) - np.arccos(l2 / r2))
+    poses = {m.ground: Pose(), "platform": Pose((0, 0, -drop))}
+    m.body("platform", mass=load, inertia=inertia.cylinder(load, platform, 0.02, axis="z"))
+    for k in range(1, 4):
+        R = turn_z(2 * np.pi / 3 * (k - 1))
+        out, side = R[:, 0], R[:, 1]
+        hip, knee = base * out, base * out + arm * (np.cos(angle) * out - np.sin(angle) * Z)
+        _rod_between(m, f"arm{k}", hip, knee, density=4.0)
+        poses[f"arm{k}"] = Pose(hip)
+        _join(m, f"hip{k}", Revolute(axis=side), m.ground, f"arm{k}", poses, Pose(hip))
+        for rod, shift in ((f"left rod{k}", half * side), (f"right rod{k}", -half * side)):
+            begin, end = knee + shift, platform * out - drop * Z + shift
+            _rod_between(m, rod, begin, end, density=0.3)
+            poses[rod] = Pose(begin)
+            along = (end - begin) / np.linalg.norm(end - begin)
+            cross = _cross_at(begin, side, np.cross(along, side))
+            _join(m, f"{rod} upper", Universal(), f"arm{k}", rod, poses, cross)
+            _join(m, f"{rod} lower", Spherical(), rod, "platform", poses, Pose(end))
+            m.shape(rod, Rod((0, 0, 0), end - begin, 0.008, colour="#b9c2cc"))
+        m.shape(f"arm{k}", Rod((0, 0, 0), knee - hip, 0.018, colour="#d9731a"))
+        m.shape(f"arm{k}", Rod(knee - hip - half * side, knee - hip + half * side, 0.010, colour="#3b4149"))
+        m.shape("platform", Rod(platform * out - half * side, platform * out + half * side, 0.010, colour="#3f5fbf"))
+        m.shape(m.ground, Rod(hip - 0.06 * side, hip + 0.06 * side, 0.03, colour="#65707d"))
+    m.shape("platform", Cylinder(platform, 0.015, colour="#3f5fbf"), Rod((0, 0, 0), (0, 0, -0.08), 0.012))
+    m.shape(m.ground, Cylinder(0.9 * base, 0.03, at=(0, 0, 0.03), colour="#8d97a3"))
     return m
 
 
@@ -198,12 +253,12 @@ def _shaft(m: Mechanism, name: str, end: float) -> None:
     m.body(name, mass=mass, com=(end / 2, 0, 0), inertia=inertia.cylinder(mass, 0.03, abs(end), axis="x"))
 
 
-def _rod_between(m: Mechanism, name: str, begin: np.ndarray, end: np.ndarray) -> None:
-    """A round rod of 2 kg/m between two points; its frame is at the first, parallel to the ground's."""
+def _rod_between(m: Mechanism, name: str, begin: np.ndarray, end: np.ndarray, density: float = 2.0) -> None:
+    """A round rod of `density` (kg/m) between two points; its frame is at the first, parallel to the ground's."""
     d = end - begin
     length = float(np.linalg.norm(d))
-    solid = inertia.cylinder(2 * length, length / 20, length, axis=d)
-    m.body(name, mass=2 * length, com=d / 2, inertia=solid)
+    solid = inertia.cylinder(density * length, length / 20, length, axis=d)
+    m.body(name, mass=density * length, com=d / 2, inertia=solid)
 
 
 def _sharp(owner: str, angle: float) -> None:

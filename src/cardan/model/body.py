@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from cardan.model.joint import JointType, Kind
 from cardan.model.pose import Pose
 
+if TYPE_CHECKING:
+    from cardan.model.shape import Shape
+
 
 @dataclass(frozen=True, eq=False)
 class Body:
-    """A rigid body: mass (kg), centre of mass (m, body frame), inertia about it (kg m^2, body axes)."""
+    """A rigid body: mass (kg), centre of mass (m, body frame), inertia about it (kg m^2, body axes), and its shapes."""
 
     name: str
     mass: float
     com: np.ndarray
     inertia: np.ndarray
+    shapes: tuple[Shape, ...] = ()
+    """What is seen of it; it does not enter the equations."""
 
 
 @dataclass(frozen=True)

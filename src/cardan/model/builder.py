@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cardan.algebra.spatial import inertia_about_origin
-from cardan.errors import CardanError, ModelError, UnknownNameError, nearest
+from cardan.errors import CardanError, ModelError, UnknownNameError, nearest, no_attribute
 from cardan.model.body import Body, Frame, Joint, JointData
+from cardan.model.call_errors import with_call_errors
 from cardan.model.elements import Elements, read_armature, read_name
 from cardan.model.field import dimensions, frozen
 from cardan.model.html import mechanism_html, thumbnail
@@ -18,6 +21,7 @@ from cardan.model.idle_data import idle_data
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import JointType, Kind
 from cardan.model.model import Actuator, Model, State
+from cardan.model.named_state import degrees_hint, likely_degrees
 from cardan.model.pose import Pose, numbers, read_pose, unit_quaternion
 from cardan.model.tree import (
     GROUND,
@@ -31,7 +35,28 @@ from cardan.model.tree import (
 )
 from cardan.model.values import bodies_and_joints
 
+if TYPE_CHECKING:
+    from cardan.model.shape import Shape
+
 SNAPPING = 1e-12  # see docs/decisions/0003
+
+
+BUILDING = (
+    "body", "joint", "frame", "shape", "spring", "damper", "bushing", "wrench", "user_force", "torsion", "friction",
+    "drive", "motion", "couple", "constraint",
+)  # fmt: skip
+"""Methods whose wrong arguments are told with the form of the call."""
+# What methods are called in other programs, and what to write here.
+ELSEWHERE = {
+    **{f"add_{name}": f"mechanism.{name}(...)" for name in (
+        "body", "joint", "frame", "spring", "damper", "drive", "motion", "friction", "shape", "constraint",
+    )},
+    "add_link": "mechanism.body(...)", "link": "mechanism.body(...)", "add_force": "mechanism.wrench(...)",
+    "torsion_spring": "mechanism.torsion(...)", "motor": "mechanism.drive(...)", "weld": "cd.Rigid() in joint(...)",
+    "rotational_spring": "mechanism.torsion(...)", "gear": "mechanism.couple(...)", "torque": "mechanism.drive(...)",
+    "compile": "mechanism.build()", "finalize": "mechanism.build()", "assemble": "mechanism.build(), then cd.assemble",
+    "simulate": "cd.simulate(mechanism.build(), ...)", "run": "cd.simulate(mechanism.build(), ...)",
+}  # fmt: skip
 
 
 class _NotBuiltError(ModelError, AttributeError):
@@ -54,6 +79,7 @@ class Mechanism(Elements):
         super().__init__()
         self._bodies: dict[str, Body] = {}
         self._frames: dict[str, Frame] = {}
+        self._ground_shapes: tuple[Shape, ...] = ()
         self._notes: list[str] = []
         self._losses: list[str] = []
         self._states: dict[str, tuple[dict[str, Any], dict[str, Any], float]] = {}
@@ -63,29 +89,43 @@ class Mechanism(Elements):
         """Bodies among them that are kept all the same."""
 
     def body(
-        self, name: str, *, mass: float = 0.0, com: Any = (0.0, 0.0, 0.0), inertia: Any = (0.0, 0.0, 0.0),
-        inertia_about: Any = None, inertia_axes: Any = None, judge: str = "body",
+        self, name: str, *, mass: float | None = None, com: Any = None, inertia: Any = None,
+        inertia_about: Any = None, inertia_axes: Any = None, judge: str = "body", shape: Any = None,
+        density: float | None = None,
     ) -> str:  # fmt: skip
         """Add a rigid body and return its name.
 
         Args:
             name: unique among bodies and frames.
-            mass: kg; leave it out for a body without mass.
-            com: centre of mass (3,), m, in the body frame.
-            inertia: kg m^2; (3, 3), principal values (3,), or (Ixx, Iyy, Izz, Ixy, Ixz, Iyz). Helpers: `cd.inertia`.
+            mass: kg; leave it out for a body without mass, or with a density.
+            com: centre of mass (3,), m, in the body frame; by default that of the shape, or else the origin.
+            inertia: kg m^2; (3, 3), principal values (3,), or (Ixx, Iyy, Izz, Ixy, Ixz, Iyz). Helpers: `cd.inertia`. By
+                default that of the shape with this mass, uniformly dense, or else none.
             inertia_about: the point (3,), m, body frame, that `inertia` refers to; the centre of mass by default.
             inertia_axes: rotation (3, 3) whose columns are the axes that `inertia` refers to; body axes by default.
             judge: what must obey the rules of inertia: the "body" alone; or the "link", all bodies that rigid joints
                 connect with it, checked by `build`, because files may give impossible inertias to small parts of large
                 links; or "nothing", which keeps any inertia that is symmetric and not negative, and adds a note if it
                 breaks the triangle rule, or if the body has no mass: a rotor whose mass is counted elsewhere.
+            shape: what is seen of it, one of `cd.shape` or a list of them; several are taken as one solid that does
+                not overlap itself.
+            density: kg/m^3; mass, centre of mass and inertia are then those of the shape.
 
         """
         owner = f"body {name!r}"
         self._claim("body", name)
-        mass = float(numbers(owner, "mass", mass, ()))
-        com = numbers(owner, "com", com, (3,))
-        I = read_inertia(owner, inertia)
+        shapes: tuple[Shape, ...] = ()
+        if shape is not None or density is not None:
+            from cardan.model.shape import mass_of_shapes, read_shapes, takes_shape
+
+            shapes = read_shapes(owner, shape)
+            given = {"mass": mass, "com": com, "inertia": inertia, "inertia_about": inertia_about,
+                     "inertia_axes": inertia_axes}  # fmt: skip
+            if takes_shape(owner, shapes, given, density):
+                mass, com, inertia = mass_of_shapes(owner, shapes, mass, density)
+        mass = float(numbers(owner, "mass", 0.0 if mass is None else mass, ()))
+        com = numbers(owner, "com", np.zeros(3) if com is None else com, (3,))
+        I = read_inertia(owner, np.zeros(3) if inertia is None else inertia)
         if inertia_axes is not None:
             try:
                 R = Pose(rotation=numbers(owner, "inertia_axes", inertia_axes, (3, 3))).rotation
@@ -104,8 +144,19 @@ class Mechanism(Elements):
             self._doubts[name] = str(error)
             self.unjudged |= {name} if judge == "nothing" else set()
         self._order[name] = len(self._bodies)
-        self._bodies[name] = Body(name, mass, frozen(com), frozen(I))
+        self._bodies[name] = Body(name, mass, frozen(com), frozen(I), shapes)
         return name
+
+    def shape(self, body: str, *shapes: Shape) -> None:
+        """Add shapes that are only seen, to a body or to the ground; mass and inertia stay as they are."""
+        from cardan.model.shape import read_shapes
+
+        index = self._index("shape", "body", body)
+        found = read_shapes(f"shape of {body!r}", list(shapes))
+        if index == GROUND:
+            self._ground_shapes += found
+        else:
+            self._bodies[body] = replace(self._bodies[body], shapes=(*self._bodies[body].shapes, *found))
 
     def joint(
         self, name: str, type: JointType, parent: str, child: str, *, at: Any = (0.0, 0.0, 0.0),
@@ -144,6 +195,8 @@ class Mechanism(Elements):
         kind = type.kind
         kind.check()
         guess = None if start is None else frozen(_read_start(owner, kind, start))
+        if guess is not None and kind.q_units[:1] == ("rad",) and likely_degrees(guess[0]):
+            warnings.warn(degrees_hint(f"{owner}: start", float(guess[0])), category=RuntimeWarning, stacklevel=3)
         rotor = read_armature(owner, armature, kind)
         if data is not None and not isinstance(data, JointData):
             raise ModelError(f"{owner}: data must be cd.JointData(...), got {data!r}")
@@ -264,12 +317,25 @@ class Mechanism(Elements):
         )  # fmt: skip
         states = {name: _state_of(model, *given) for name, given in self._states.items()}
         losses = (*self._losses, *idle_data(joints, forces, couplings))
-        return replace(model, losses=losses, states=states, actuators=self.actuators)
+        seen = self._ground_shapes
+        return replace(model, losses=losses, states=states, actuators=self.actuators, ground_shapes=seen)
 
     @property
     def bodies(self) -> tuple[Body, ...]:
         """The bodies so far."""
         return tuple(self._bodies.values())
+
+    @property
+    def ground_shapes(self) -> tuple[Shape, ...]:
+        """The shapes of the ground so far."""
+        return self._ground_shapes
+
+    def with_shapes(self, change: Callable[[tuple[Shape, ...]], tuple[Shape, ...]]) -> Mechanism:
+        """A copy with changed shapes of its bodies and of the ground."""
+        other = copy(self)
+        other._bodies = {name: replace(body, shapes=change(body.shapes)) for name, body in self._bodies.items()}
+        other._ground_shapes = change(self._ground_shapes)
+        return other
 
     @property
     def frames(self) -> tuple[Frame, ...]:
@@ -289,7 +355,7 @@ class Mechanism(Elements):
         """Tell users of a model's attributes that the mechanism is not built yet."""
         if name in Model.__dict__ or name in Model.__dataclass_fields__:
             raise _NotBuiltError(f"mechanism {self.__dict__.get('name')!r} is not built yet; give mechanism.build()")
-        raise AttributeError(f"a Mechanism has no attribute {name!r}")
+        raise no_attribute("a Mechanism", name, (*Mechanism.__dict__, *Elements.__dict__), ELSEWHERE)
 
     def _repr_html_(self) -> str:
         facts = [("bodies", f"{len(self._bodies)}"), ("joints", f"{len(self._joints)}")]
@@ -371,3 +437,7 @@ def _read_start(owner: str, kind: Kind, start: Any) -> np.ndarray:
     if kind.nq != kind.nv:
         guess[-4:] = unit_quaternion(f"{owner}: start", guess[-4:])
     return guess
+
+
+for _name in BUILDING:
+    setattr(Mechanism, _name, with_call_errors(getattr(Mechanism, _name)))

@@ -148,7 +148,9 @@ class Elements:
 
         """
         if not isinstance(kind, ForceKind):
-            raise ModelError(f"force {name!r}: kind must be a cd.ForceKind, got {kind!r}")
+            raise ModelError(
+                f"force {name!r}: kind must be a cd.ForceKind, got {kind!r}; a constant force is mechanism.wrench(...)"
+            )
         if kind.on == "joint":
             owner = self._claim_force(kind.name, name)
             index, joint = self._joint(owner, on)
@@ -191,6 +193,12 @@ class Elements:
         owner = self._claim_force("motion", name)
         on, kind = self._joint(owner, joint)
         _require_one(owner, joint, kind)
+        for other in self._couplings.values():
+            if other.what == "motion" and other.joints == (on,):
+                raise ModelError(
+                    f"{owner}: joint {joint!r} is moved by motion {other.name!r} already; remove "
+                    "one of them, or write their sum as one motion"
+                )
         if callable(function):
             self._couplings[name] = Coupling(name, "motion", (on,), frozen([1.0]), function=function)
         else:

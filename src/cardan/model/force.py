@@ -6,6 +6,7 @@ An element acts on bodies, by wrenches, or on a joint, by generalised forces alo
     on a joint  law(f, t, q, v) -> tau                 along the coordinates of the joint, from its own q and v
     energy      energy(f, poses) or energy(f, q): potential energy (J); None where there is none
     fields      the element's numbers: unit, form, rule, default, letter, meaning
+    readings    what is read off it over time: length, rate, tension, power; with the arguments of the law
 
 `f` is the element; the law reads its numbers as `f["stiffness"]`. A pose is `R`, `r`: axes and origin of the body in
 ground components. A twist is angular part first, in body components. Units: N, m, rad, s. The laws are written for
@@ -17,6 +18,7 @@ A `Coupling` is an equation between joint coordinates, or a prescribed motion.
 from __future__ import annotations
 
 import hashlib
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -24,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from cardan.algebra.free_number import FreeNumber, expression, scalar
-from cardan.algebra.matrix import Matrix, Scalar, constant, cos, dot, eye, sin, sqrt, stack, where, zeros
+from cardan.algebra.matrix import Matrix, Scalar, constant, cos, dot, eye, is_symbol, sin, sqrt, stack, where, zeros
 from cardan.algebra.rotation import TINY, cross, rotation_log, skew
 from cardan.errors import InputError, ModelError
 from cardan.model.body import Joint
@@ -46,7 +48,7 @@ from cardan.model.field import (
 from cardan.model.graph_digest import graph_digest
 from cardan.model.plain_symbols import plain_symbols
 from cardan.model.row import RowLabel
-from cardan.model.values import floats
+from cardan.model.values import counted, floats
 
 # Added to a spring's squared length (m^2) before the root: the force is finite and smooth at zero length, and
 # changes by less than 1e-16 of itself where the ends are a ten-thousandth of a millimetre apart.
@@ -58,6 +60,51 @@ class BodyPose(NamedTuple):
 
     rotation: Matrix
     position: Matrix
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What can be read off an element at a state, as `run["spring.force"]`.
+
+    Args:
+        unit: SI; of an element along a joint "N m|N", for a turning and a sliding coordinate; of six components
+            "N m and N".
+        meaning: a few words, with the sign.
+        of: with the arguments of the law, on symbols.
+        labels: names of its components; `()` is a single number, None one number for each rate of the joint.
+
+    In the table its name, too, may depend on the joint: "torque|force".
+
+    """
+
+    unit: str
+    meaning: str
+    of: Callable[..., Any]
+    labels: tuple[str, ...] | None = ()
+
+
+@dataclass(frozen=True)
+class ElementReading:
+    """A reading of one element: name, units and labels of its components (no labels: one number), meaning, graph."""
+
+    force: Force
+    name: str
+    units: tuple[str, ...]
+    labels: tuple[str, ...]
+    meaning: str
+    of: Callable[..., Any]
+
+    @property
+    def size(self) -> int:
+        """How many numbers it has."""
+        return max(len(self.labels), 1)
+
+    def graph(self, t: Scalar, *at: Any) -> Matrix:
+        """Record it, with the arguments of the element's law; what a user's function gives is checked."""
+        if self.force.kind.is_own:
+            return self.of(self.force, t, *at)
+        what = f"reading {self.name!r}"
+        return _column(self.force.owner, _run(self.force.owner, self.of, (self.force, t, *at), what), self.size, what)
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +125,8 @@ class ForceKind:
         file_name: what files call it; by default its name.
         power: `power(f, poses, twists)` or `power(f, q, v)` (W), that of the law less what the energy takes up, where
             it is simpler than the two; by default it is computed from them.
+        readings: what is read off it over time, by name (`cd.Reading`), beside what every element has: its force or
+            wrench, power and energy.
 
     """
 
@@ -90,6 +139,7 @@ class ForceKind:
     mark: str = "element"
     file_name: str = ""
     power: Callable[..., Any] | None = None
+    readings: Mapping[str, Reading] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Check what can be checked without an element."""
@@ -98,6 +148,9 @@ class ForceKind:
         for name, number in self.fields.items():
             if not isinstance(number, Field):
                 raise ModelError(f"force kind {self.name!r}: {name} in fields must be a cd.Field, got {number!r}")
+        for name, reading in self.readings.items():
+            if not isinstance(reading, Reading):
+                raise ModelError(f"force kind {self.name!r}: {name} in readings must be a cd.Reading, got {reading!r}")
 
     @property
     def in_files(self) -> str:
@@ -249,6 +302,30 @@ class Force:
             parts.append(trace(self.owner, dissipated, every, arguments, (1,), what="power"))
         return ca.Function("law", every, [column for part in parts for column in part.call(every)])
 
+    def readings(self, joints: Sequence[Joint], bodies: Sequence[str]) -> list[ElementReading]:
+        """What can be read off it; `bodies` are the names of all bodies."""
+        own = self.kind.readings
+        left_out = {*own, "wrench"} if "force" in own else {*own}  # wrenches say less clearly what the force says
+        table = {**own, **{name: r for name, r in _READINGS_OF_ALL[self.kind.on].items() if name not in left_out}}
+        if self.kind.energy is not None:
+            table["energy"] = ENERGY
+        turns = [unit == "rad/s" for unit in joints[self.on[0]].kind.v_units] if self.kind.on == "joint" else []
+        found = []
+        for names, reading in table.items():
+            turning, _, sliding = names.partition("|")
+            labels, units = reading.labels, _units_of(reading.unit, turns)
+            if names == "wrench":  # one on each body
+                ends = ["ground" if b < 0 else bodies[b] for b in self.on]
+                labels = tuple(f"{end} {label}" if len(ends) > 1 else label for end in ends for label in SIX)
+                units = units * len(ends)
+            elif labels is None:
+                labels = tuple(map(str, range(len(turns)))) if len(turns) > 1 else ()
+            else:
+                units = units if len(units) == len(labels) else units[:1] * max(len(labels), 1)
+            name = turning if not sliding or all(turns) else sliding
+            found.append(ElementReading(self, name, units, labels, reading.meaning, reading.of))
+        return found
+
     def digest(self, place: Callable[[int], str]) -> bytes:
         """Digest of all that enters the equations; `place(joint)` says where a joint is in them."""
         on = [place(j) for j in self.on] if self.kind.on == "joint" else list(self.on)
@@ -350,34 +427,66 @@ def _force_at(pose: BodyPose, p: Matrix, force: Matrix) -> Matrix:
     return stack(cross(p, f), f)
 
 
+def _line(f: Force, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> tuple[Matrix, Scalar, Scalar]:
+    """`d`, `l^2` and `l ldot`."""
+    sides = (_point(*side) for side in zip(poses, twists, (f["at1"], f["at2"]), strict=True))
+    (x1, v1), (x2, v2) = sides
+    d = x2 - x1
+    return d, dot(d, d) + SMOOTHING, dot(d, v2 - v1)
+
+
 def _pulled(
-    f: Force, poses: Sequence[BodyPose], twists: Sequence[Matrix], tension_over_l: Callable[[Scalar, Scalar], Scalar]
+    f: Force, poses: Sequence[BodyPose], twists: Sequence[Matrix], tension_over_l: Callable[..., Scalar]
 ) -> list[Matrix]:
     """Wrenches of a tension along the line of the two points, from `l^2` and `l ldot`."""
     p1, p2 = f["at1"], f["at2"]
-    (x1, v1), (x2, v2) = _point(poses[0], twists[0], p1), _point(poses[1], twists[1], p2)
-    d, ddot = x2 - x1, v2 - v1
-    force = tension_over_l(dot(d, d) + SMOOTHING, dot(d, ddot)) * d
+    d, square, rate = _line(f, poses, twists)
+    force = tension_over_l(f, square, rate) * d
     return [_force_at(poses[0], p1, force), _force_at(poses[1], p2, -force)]
 
 
-def _spring(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> list[Matrix]:
-    """Tension `k (l - l0) + c ldot`."""
+def _line_readings(tension_over_l: Callable[..., Scalar]) -> dict[str, Reading]:
+    """Length, rate, tension and power of an element between two points."""
+
+    def tension(f: Force, t: Scalar, *at: Any) -> Scalar:
+        _, square, rate = _line(f, *at)
+        return tension_over_l(f, square, rate) * sqrt(square)
+
+    def rate(f: Force, t: Scalar, *at: Any) -> Scalar:
+        _, square, rate = _line(f, *at)
+        return rate / sqrt(square)
+
+    return {
+        "length": Reading("m", "distance of its two points", lambda f, t, *at: sqrt(_line(f, *at)[1])),
+        "rate": Reading("m/s", "rate of its length", rate),
+        "force": Reading("N", "tension; negative where it pushes", tension),
+        "power": Reading("W", POWER_MEANING, lambda f, t, *at: -tension(f, t, *at) * rate(f, t, *at)),
+    }
+
+
+def _spring_pull(f: Force, square: Scalar, rate: Scalar) -> Scalar:
+    """Tension `k (l - l0) + c ldot`, over `l`."""
     k, l0, c = f["stiffness"], f["length"], f["damping"]
-    return _pulled(f, poses, twists, lambda square, rate: k * (1 - l0 / sqrt(square)) + c * rate / square)
+    return k * (1 - l0 / sqrt(square)) + c * rate / square
+
+
+def _spring(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> list[Matrix]:
+    return _pulled(f, poses, twists, _spring_pull)
 
 
 def _spring_power(f: Force, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> Scalar:
     """`-c ldot^2`."""
-    sides = (_point(*side) for side in zip(poses, twists, (f["at1"], f["at2"]), strict=True))
-    (x1, v1), (x2, v2) = sides
-    rate = dot(x2 - x1, v2 - v1)
-    return -f["damping"] * rate * rate / (dot(x2 - x1, x2 - x1) + SMOOTHING)
+    _, square, rate = _line(f, poses, twists)
+    return -f["damping"] * rate * rate / square
+
+
+def _damper_pull(f: Force, square: Scalar, rate: Scalar) -> Scalar:
+    """Tension `c ldot`, over `l`."""
+    return f["damping"] * rate / square
 
 
 def _damper(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> list[Matrix]:
-    """Tension `c ldot`."""
-    return _pulled(f, poses, twists, lambda square, rate: f["damping"] * rate / square)
+    return _pulled(f, poses, twists, _damper_pull)
 
 
 def _spring_energy(f: Force, poses: Sequence[BodyPose]) -> Scalar:
@@ -408,8 +517,8 @@ def _rotation_rate(theta: Matrix) -> Matrix:
     return eye(3, theta) - skew(theta) / 2 + c * (skew(theta) @ skew(theta))
 
 
-def _bushing(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> list[Matrix]:
-    """Force `-(K x + C xdot)` conjugate to `x`, so that its power is `-xdot^T (K x + C xdot)` at any angle."""
+def _bushing_motion(f: Force, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> tuple[Matrix, ...]:
+    """Axes of frame 1, `x`, `xdot`, the matrix `B` of its rotation, and `F = K x + C xdot`."""
     (R1, _), (R2, _) = poses
     A1, theta, d = _bushing_state(f, poses)
     (_, v1), (_, v2) = (_point(*side) for side in zip(poses, twists, (f["at1"], f["at2"]), strict=True))
@@ -418,7 +527,14 @@ def _bushing(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Ma
     B = _rotation_rate(theta)
     x = stack(theta, d)
     xdot = stack(B @ w, A1.T @ (v2 - v1) - cross(w1, d))
-    F = f["stiffness"] @ x + f["damping"] @ xdot
+    return A1, x, xdot, B, f["stiffness"] @ x + f["damping"] @ xdot
+
+
+def _bushing(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> list[Matrix]:
+    """Force `-(K x + C xdot)` conjugate to `x`, so that its power is `-xdot^T (K x + C xdot)` at any angle."""
+    (R1, _), (R2, _) = poses
+    A1, x, _, B, F = _bushing_motion(f, poses, twists)
+    d = x[3:]
     moment, force = A1 @ (B.T @ F[:3]), A1 @ F[3:]  # on body 1, in ground components, at the origin of frame 2
     first = _force_at(poses[0], f["at1"], force) + stack(R1.T @ (moment + A1 @ cross(d, F[3:])), zeros(3, None, x))
     return [first, _force_at(poses[1], f["at2"], -force) - stack(R2.T @ moment, zeros(3, None, x))]
@@ -429,6 +545,11 @@ def _bushing_energy(f: Force, poses: Sequence[BodyPose]) -> Scalar:
     _, theta, d = _bushing_state(f, poses)
     x = stack(theta, d)
     return dot(x, f["stiffness"] @ x) / 2
+
+
+def _bushing_power(f: Force, t: Scalar, *at: Any) -> Scalar:
+    _, _, xdot, _, F = _bushing_motion(f, *at)
+    return -dot(xdot, F)
 
 
 # Loads on bodies.
@@ -470,10 +591,49 @@ def _drive(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
     return f.function(t, q, v)
 
 
+# Readings that every element has: they follow from the law.
+
+
+def _wrenches_read(f: Force, t: Scalar, *at: Any) -> Matrix:
+    return stack(*f.law(t, *at))
+
+
+def _power_on_bodies(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> Scalar:
+    pairs = zip(twists, f.law(t, poses, twists), strict=True)
+    return sum((dot(twist, wrench) for twist, wrench in pairs), zeros(1, None, poses[0].rotation))
+
+
+SIX = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
+SIX_MOTIONS = ("angular x", "angular y", "angular z", "linear x", "linear y", "linear z")
+POWER_MEANING = "power that it gives to the mechanism"
+ENERGY = Reading("J", "its potential energy", lambda f, t, *at: f.energy(at[0]))
+_READINGS_OF_ALL: dict[str, dict[str, Reading]] = {
+    "bodies": {
+        "wrench": Reading("N m and N", "wrench on each body, at its origin, in its axes", _wrenches_read, SIX),
+        "power": Reading("W", POWER_MEANING, _power_on_bodies),
+    },
+    "joint": {
+        "torque|force": Reading("N m|N", "along the joint's coordinate", lambda f, t, *at: f.law(t, *at), None),
+        "rate": Reading("rad/s|m/s", "rate of the joint", lambda f, t, q, v: v, None),
+        "power": Reading("W", POWER_MEANING, lambda f, t, q, v: dot(v, f.law(t, q, v))),
+    },
+}
+
+
+def _units_of(unit: str, turns: Sequence[bool]) -> tuple[str, ...]:
+    """Unit of each component: of six, of each rate of a joint, which `turns` or slides, or of one number."""
+    turning, _, sliding = unit.partition("|")
+    if sliding:
+        return tuple(turning if turn else sliding for turn in turns)
+    angular, _, linear = unit.partition(" and ")
+    return (angular,) * 3 + (linear,) * 3 if linear else (unit,)
+
+
 ON_BODY1 = Field("m", "point on body1, m", VECTOR, default=0.0, letter="a")
 ON_BODY2 = Field("m", "point on body2, m", VECTOR, default=0.0, letter="b")
 SPRING = ForceKind(
     "spring", "bodies", _spring, _spring_energy, bodies=2, mark="spring", power=_spring_power,
+    readings=_line_readings(_spring_pull),
     fields={
         "stiffness": Field("N/m", "N/m", rule=NOT_NEGATIVE, letter="k", linear=True),
         "length": Field("m", "m, at which it is slack", rule=NOT_NEGATIVE, letter="l0"),
@@ -482,7 +642,7 @@ SPRING = ForceKind(
     },
 )  # fmt: skip
 DAMPER = ForceKind(
-    "damper", "bodies", _damper, bodies=2, mark="damper",
+    "damper", "bodies", _damper, bodies=2, mark="damper", readings=_line_readings(_damper_pull),
     fields={
         "damping": Field("N s/m", "N s/m", rule=NOT_NEGATIVE, letter="d", linear=True),
         "at1": ON_BODY1, "at2": ON_BODY2,
@@ -500,6 +660,20 @@ BUSHING = ForceKind(
         ),
         "at1": Field("m", "frame on body1", POSE, default=(0.0, 0.0, 0.0), letter="a"),
         "at2": Field("m", "frame on body2", POSE, default=(0.0, 0.0, 0.0), letter="b"),
+    },
+    readings={
+        "displacement": Reading(
+            "rad and m", "rotation vector and displacement of frame 2 in frame 1",
+            lambda f, t, *at: _bushing_motion(f, *at)[1], SIX_MOTIONS,
+        ),
+        "rate": Reading(
+            "rad/s and m/s", "rates of the displacement", lambda f, t, *at: _bushing_motion(f, *at)[2], SIX_MOTIONS
+        ),
+        "force": Reading(
+            "N m and N", "stiffness times displacement and damping times rate, in frame 1: it pulls frame 2 back",
+            lambda f, t, *at: _bushing_motion(f, *at)[4], SIX,
+        ),
+        "power": Reading("W", POWER_MEANING, _bushing_power),
     },
 )  # fmt: skip
 WRENCH = ForceKind(
@@ -526,6 +700,7 @@ TORSION = ForceKind(
             linear=True,
         ),
     },
+    readings={"deflection": Reading("rad|m", "coordinate less that at rest", lambda f, t, q, v: q - f["rest"], None)},
 )  # fmt: skip
 FRICTION = ForceKind(
     "friction", "joint", _friction, mark="friction",
@@ -611,6 +786,7 @@ def trace(
 
 def _run(owner: str, function: Any, arguments: tuple[Any, ...], what: str) -> Any:
     """What a user's function returns for symbols."""
+    _require_arguments(owner, function, arguments, what)
     with plain_symbols():
         try:
             return function(*arguments)
@@ -620,6 +796,22 @@ def _run(owner: str, function: Any, arguments: tuple[Any, ...], what: str) -> An
                 f"{owner}: its {what} cannot be traced, {type(error).__name__}: {why}; it is run on CasADi "
                 "symbols, so use casadi.if_else for a choice, and functions of casadi or numpy, not of math"
             ) from error
+
+
+def _require_arguments(owner: str, function: Any, arguments: tuple[Any, ...], what: str) -> None:
+    """Reject a function that cannot be called with so many arguments."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):  # of a function in C: it is called then
+        return
+    try:
+        signature.bind(*arguments)
+    except TypeError:
+        given = [str(x) if is_symbol(x) and x.shape == (1, 1) else f"x{k}" for k, x in enumerate(arguments)]
+        many, named = counted(len(arguments), "argument"), ", ".join(given)
+        raise ModelError(
+            f"{owner}: its {what} is called with {many}, ({named}), and takes {signature}; write lambda {named}: ..."
+        ) from None
 
 
 def _graph(owner: str, value: Any, ports: list[Any], sizes: tuple[int, ...], listed: bool, what: str) -> Any:

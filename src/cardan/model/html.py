@@ -14,7 +14,8 @@ from cardan.model.body import Body, Joint
 from cardan.model.tree import GROUND
 
 VIEWS: dict[str, Callable[..., Any]] = {}
-"""What layers above show of a model: `draw(model, q, **options)`, a figure; `thumbnail(model)`, SVG text."""
+"""What layers above show of a model: `draw(model, q, **options)`, a figure; `thumbnail(model)`, SVG text;
+`inline(thing)`, a frame in which a model or a run moves."""
 
 MOST_ROWS = 12
 LARGEST_DRAWN = 60  # bodies
@@ -58,6 +59,16 @@ def thumbnail(model: Any) -> str:
     if "thumbnail" not in VIEWS or model.nb > LARGEST_DRAWN or model.batch:
         return ""
     return str(VIEWS["thumbnail"](model))
+
+
+def model_view(model: Any) -> str:
+    """A view of a model that can be turned, over its thumbnail, which is seen where frames are not shown."""
+    still = thumbnail(model)
+    frame = str(VIEWS["inline"](model)) if still and "inline" in VIEWS else ""
+    if not frame.startswith("<iframe"):
+        return still + frame
+    over = f"<div style='position:absolute;inset:0'>{frame}</div>"
+    return f"<div style='position:relative;width:560px;max-width:100%;height:380px;overflow:hidden'>{still}{over}</div>"
 
 
 def _first(rows: list[Any]) -> list[Any]:

@@ -6,7 +6,10 @@ The owner is the module that declares the `Slot`. Nothing is found by a name in 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from os import PathLike
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from cardan.errors import CardanError, InputError
 
 if TYPE_CHECKING:
     from cardan.model.model import Model
@@ -16,6 +19,33 @@ Thing = TypeVar("Thing")
 
 Memory = dict[tuple["Slot[Any, Any] | RecentSlot[Any, Any] | KernelSlot[Any]", *tuple[Hashable, ...]], Any]
 _NOTHING: Any = object()
+
+
+def not_a_model(thing: Any) -> CardanError:
+    """The error for something that is given in the place of a model."""
+    if isinstance(thing, CardanError):
+        return thing
+    what, fix = f"a {type(thing).__name__}", "models come from mechanism.build() and cd.load(file)"
+    if isinstance(thing, str | PathLike):
+        what, fix = repr(str(thing)), "cd.load(file) reads a file, cd.mechanisms has the catalogue"
+    elif callable(thing) and hasattr(thing, "__name__"):
+        what = f"the function {thing.__name__}"
+        fix = "call it: mechanism.build()" if thing.__name__ == "build" else f"call it: {thing.__name__}().build()"
+    elif hasattr(thing, "model"):
+        fix = "give its .model"
+    elif hasattr(thing, "dtype"):
+        what, fix = "an array", "the model comes first, then q, v, ..."
+    return InputError(f"the first argument must be a model, got {what}; {fix}")
+
+
+def require_model(owner: str, model: Any) -> None:
+    """Reject anything else in the place of a model."""
+    try:
+        model.memory  # noqa: B018, which a mechanism that is not built refuses with a sentence of its own
+    except AttributeError as error:
+        if isinstance(error, CardanError):
+            raise
+        raise InputError(f"{owner}: {not_a_model(model)}") from None
 
 
 class Slot(Generic[Key, Thing]):
@@ -94,7 +124,10 @@ class KernelSlot(Generic[Key]):
     def find(self, model: Model, key: Key, make: Callable[[], Any]) -> Any:
         """The kernel at the model's values; made on first use."""
         place: Any = (self, key)
-        found = model.memory.get(place)
+        try:
+            found = model.memory.get(place)
+        except AttributeError as error:
+            raise error if isinstance(error, CardanError) else not_a_model(model) from None
         if found is None:
             home = model.unbound
             found = home.memory.get(place)

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.errors import InputError, LoopError, ModelError, UnknownNameError, nearest
+from cardan.errors import InputError, LoopError, ModelError, UnknownNameError, nearest, no_attribute
 from cardan.lazy import cached_property
 from cardan.model.body import Body, Frame, Joint
 from cardan.model.constraint import Constraint
 from cardan.model.force import Coupling, Force
-from cardan.model.html import VIEWS, mechanism_html, thumbnail
+from cardan.model.html import VIEWS, mechanism_html, model_view
 from cardan.model.memory import Memory
 from cardan.model.parameter import NONE, Parameters, digest_of_parts, find_parameter, with_numbers
 from cardan.model.pose import Pose
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cardan.model.particles import ParticleSystem
+    from cardan.model.shape import Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +58,18 @@ class State:
 
 
 INDENTED = 40  # levels of the tree that a report shows by indentation
+LISTED = 11  # joints that a message names, and the last one
+# What attributes are called in other programs, and what to write here.
+ELSEWHERE = {
+    "n": "model.nv", "dof": "model.nv", "ndof": "model.nv", "dofs": "model.nv", "nu": "model.nv",
+    "njoints": "len(model.joint_names)", "nbodies": "model.nb", "nbody": "model.nb", "njnt": "len(model.joint_names)",
+    "names": "model.joint_names, .body_names or .frame_names", "links": "model.bodies", "body": "model.bodies",
+    "mass": "model.total_mass", "q0": "model.start()", "neutral": "model.start()", "qpos0": "model.start()",
+    "simulate": "cd.simulate(model, ...)", "run": "cd.simulate(model, ...)", "plot": "model.draw()",
+    "show": "cd.view(model)", "view": "cd.view(model)", "save": "cd.save(model, path)",
+    "forward_dynamics": "cd.forward_dynamics(model, q, v)", "mass_matrix": "cd.mass_matrix(model, q)",
+    "jacobian": "cd.jacobian(model, q, frame)", "equations": "cd.equations(model)",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,10 +103,16 @@ class Model:
     """Named states, such as a file's keyframes."""
     actuators: tuple[Actuator, ...] = ()
     """Inputs on joints as a file names them: data."""
+    ground_shapes: tuple[Shape, ...] = ()
+    """What is seen of the ground, in ground axes."""
     rows_at: np.ndarray | None = None
     """Configuration (nq,) where independent constraint rows are chosen; None: where nothing singles it out."""
     memory: Memory = field(default_factory=dict, init=False, repr=False)
     """What the layers above remember about the model; see `model.memory`."""
+
+    def __getattr__(self, name: str) -> Any:
+        """Say what an attribute that there is not is called here."""
+        raise no_attribute("a Model", name, (*Model.__dict__, *Model.__dataclass_fields__), ELSEWHERE)
 
     @property
     def nq(self) -> int:
@@ -197,8 +216,33 @@ class Model:
         turning = [link for link in self.tree.links if link.kind.nq != link.kind.nv]
         return tuple(slice(link.q.stop - 4, link.q.stop) for link in turning)
 
+    def state(
+        self, q: Mapping[str, Any] | None = None, v: Mapping[str, Any] | None = None, *, time: float = 0.0,
+        **coordinates: Any,
+    ) -> State:  # fmt: skip
+        """A state with coordinates of some joints by name, `model.state(A=0.3)`, that a simulation can start from.
+
+        Joints that are not named are at their `start` and, with loops, where these make them; the named stay as given.
+        Rates likewise: `model.state(A=0.3, v={"A": 2.0})`; those not named are at rest, or what loops make them.
+
+        Args:
+            q: coordinates by joint, rad and m, for names that are not words of Python: `{"left hip": 0.3}`.
+            v: rates by joint, rad/s and m/s.
+            time: s, for prescribed motions.
+            **coordinates: coordinates by joint, rad and m.
+
+        Returns:
+            `State` with `q` (..., nq) and `v` (..., nv); arrays of coordinates make a batch.
+
+        """
+        found: State = VIEWS["state"](self, {**(q or {}), **coordinates}, v or {}, time)
+        return found
+
     def random_state(self, rng: np.random.Generator, *batch: int) -> tuple[np.ndarray, np.ndarray]:
-        """Draw q (..., nq), any quaternion of unit length, and v (..., nv), for trials and tests."""
+        """Draw q (..., nq), any quaternion of unit length, and v (..., nv), for trials and tests.
+
+        Coordinates are within the limits of their joints, rates too; without limits from -pi to pi and normal.
+        """
         if not isinstance(rng, np.random.Generator):
             raise InputError(f"random_state: rng must be a np.random.default_rng(seed), got {shown(rng)}")
         for size in batch:
@@ -207,6 +251,15 @@ class Model:
         for at in self.quaternions:
             quaternion = rng.standard_normal((*batch, 4))
             q[..., at] = quaternion / np.linalg.norm(quaternion, axis=-1, keepdims=True)
+        for link in self.tree.links:
+            data = self.joints[link.joint].data
+            if link.kind.nq != 1:
+                continue
+            if data.lower is not None and data.upper is not None and np.isfinite(data.upper - data.lower):
+                share = (q[..., link.q] + np.pi) / (2 * np.pi)
+                q[..., link.q] = data.lower + (data.upper - data.lower) * share
+            if data.velocity is not None:
+                v[..., link.v] = np.clip(v[..., link.v], -data.velocity, data.velocity)
         return q, v
 
     @cached_property
@@ -217,6 +270,30 @@ class Model:
             joint = self.joints[link.joint].name
             names += [joint] if link.kind.nv == 1 else [f"{joint}[{k}]" for k in range(link.kind.nv)]
         return tuple(names)
+
+    @property
+    def without_mimics(self) -> str:
+        """How to free joints that mimic others, as the tail of a sentence; empty if there are none."""
+        mimics = [joint.name for joint in self.joints if joint.data.mimic]
+        named = {self.joints[j].name for c in self.couplings for j in c.joints}
+        if self.cuts or not {*mimics} & named:
+            return ""
+        return f"; or load it with mimic=False, and {mimics[0]!r}{' and others' * (len(mimics) > 1)} will move freely"
+
+    def entries(self, name: str) -> str:
+        """The joints that the entries of "q", "v" or another array of the tree belong to, as a list for messages."""
+        if name not in ("q", "v", "a", "tau", "q0", "v0"):
+            return ""
+        links = [*self.tree.links[:LISTED], *self.tree.links[LISTED:][-1:]]
+        counts = [link.kind.nq if name in ("q", "q0") else link.kind.nv for link in links]
+        names = [
+            f"{self.joints[link.joint].name!r}" + f" ({n} numbers)" * (n > 1)
+            for link, n in zip(links, counts, strict=True)
+            if n
+        ]
+        if len(self.tree.links) > len(links):
+            names.insert(len(names) - 1, "...")
+        return ", ".join(names)
 
     @cached_property
     def key(self) -> str:
@@ -297,6 +374,11 @@ class Model:
         except (IndexError, ValueError):
             raise InputError(f"one_of: {index} is no place in a batch of shape {self.batch}") from None
 
+    def with_shapes(self, change: Callable[[tuple[Shape, ...]], tuple[Shape, ...]]) -> Model:
+        """The same model with changed shapes of its bodies and of the ground."""
+        bodies = tuple(replace(body, shapes=change(body.shapes)) for body in self.bodies)
+        return replace(self, bodies=bodies, ground_shapes=change(self.ground_shapes))
+
     @property
     def batch(self) -> tuple[int, ...]:
         """Batch shape of the values of its free numbers."""
@@ -376,6 +458,7 @@ class Model:
         if self.cuts:
             lines.append(f"loops: {counted(len(self.cuts), 'cut joint')}, {counted(removed, 'constraint equation')}")
             lines += [f"  cut {self.joints[j].name!r} ({self.joints[j].kind.name})" for j in self.cuts]
+        lines.append(f"mobility: {self._mobility()}")
         if self.forces:
             lines.append(f"forces: {', '.join(f'{force.name} ({force.kind.name})' for force in self.forces)}")
         if self.couplings:
@@ -392,6 +475,18 @@ class Model:
         lines += [f"note: {note}" for note in self.notes]
         return "\n".join(lines)
 
+    def _mobility(self) -> str:
+        """How many freedoms the mechanism has, in words; free parameters at their nominal values."""
+        if not self.has_rows or "redundancy" not in VIEWS:
+            return counted(self.nv, "freedom")
+        try:
+            found = VIEWS["redundancy"](self)
+        except ModelError as error:
+            return f"unknown: {error}"
+        rows = f"{self.nv} of the tree less {counted(found.rank, 'independent constraint')}"
+        more = f"; {found.redundant} more {'is' if found.redundant == 1 else 'are'} redundant"
+        return f"{counted(found.freedoms, 'freedom')}, {rows}{more if found.redundant else ''}"
+
     def draw(self, q: Any = None, **options: Any) -> Figure:
         """Draw the mechanism at `q` (nq,), by default its own start; takes the options of `cd.draw`."""
         figure: Figure = VIEWS["draw"](self, q, **options)
@@ -402,12 +497,18 @@ class Model:
         found: ParticleSystem = VIEWS["particles"](self)
         return found
 
-    def page(self, path: Any, q: Any = None, *, overwrite: bool = False) -> None:
-        """Write the mechanism at `q` (nq,), by default its own start, as an HTML file to look at; see `cd.page`."""
-        VIEWS["page"](self, path, q=q, overwrite=overwrite)
+    def page(
+        self, path: Any, q: Any = None, *, simulate: bool = True, sliders: Sequence[str] | None = None,
+        overwrite: bool = False,
+    ) -> None:  # fmt: skip
+        """Write the mechanism at `q` (nq,), by default its own start, as an HTML file to look at and to play with.
+
+        The options are those of `cd.page`.
+        """
+        VIEWS["page"](self, path, q=q, simulate=simulate, sliders=sliders, overwrite=overwrite)
 
     def _repr_html_(self) -> str:
-        facts = [("mass", f"{self.unbound.total_mass:.6g} kg"), ("freedoms of the tree", f"{self.nv}")]
+        facts = [("mass", f"{self.unbound.total_mass:.6g} kg"), ("mobility", self._mobility())]
         if self.cuts:
             rows = sum(self.joints[j].kind.freedoms_removed for j in self.cuts)
             facts.append(("loops", f"{len(self.cuts)}, {rows} constraint equations"))
@@ -417,7 +518,7 @@ class Model:
             ("free parameters", list(self.parameters.names)),
         ):
             facts += [(what, ", ".join(names))] if names else []
-        return mechanism_html(f"Model {self.name!r}", facts, self.bodies, self.joints, thumbnail(self), self.cuts)
+        return mechanism_html(f"Model {self.name!r}", facts, self.bodies, self.joints, model_view(self), self.cuts)
 
     def tree_rows(self) -> list[str]:
         """The spanning tree, one row a link, indented by depth; past some depth the depth is written as a number."""

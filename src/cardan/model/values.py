@@ -59,15 +59,17 @@ def _no_numbers(owner: str, what: str, wanted: str, value: Any) -> InputError:
     return InputError(f"{owner}: {what} must be numbers of shape {wanted}, got {shown(value)}")
 
 
-def array(owner: str, what: str, value: Any, *shape: int) -> np.ndarray:
-    """An array (..., *shape) of numbers."""
+def array(owner: str, what: str, value: Any, *shape: int, entries: str = "") -> np.ndarray:
+    """An array (..., *shape) of numbers; messages say what its `entries` belong to."""
     wanted = f"({', '.join(('...', *map(str, shape)))})"
     try:
         found = floats(value)
     except TypeError:
         raise _no_numbers(owner, what, wanted, value) from None
     if found.shape[max(found.ndim - len(shape), 0) :] != shape:
-        raise InputError(f"{owner}: {what} must have the shape {wanted}, got {found.shape}")
+        turned = "; rows of a batch come first, so give its transpose" if found.shape[:-1] == shape else ""
+        listed = f", for the joints {entries}" if entries else ""
+        raise InputError(f"{owner}: {what} must have the shape {wanted}, got {found.shape}{listed}{turned}")
     return found
 
 
@@ -82,9 +84,9 @@ def bodies_and_joints(bodies: int, joints: int) -> str:
     return f"{counted(bodies, 'body')}, {counted(joints, 'joint')}"
 
 
-def batch(owner: str, what: str, value: Any, *shape: int) -> np.ndarray:
-    """An array (..., *shape) of finite numbers."""
-    found = array(owner, what, value, *shape)
+def batch(owner: str, what: str, value: Any, *shape: int, entries: str = "") -> np.ndarray:
+    """An array (..., *shape) of finite numbers; messages say what its `entries` belong to."""
+    found = array(owner, what, value, *shape, entries=entries)
     if not np.isfinite(found).all():
         at = tuple(int(k) for k in np.argwhere(~np.isfinite(found))[0])
         raise InputError(f"{owner}: {what}{list(at) if at else ''} is {found[at]}; every entry must be a finite number")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from cardan.errors import CardanError, InputError
@@ -29,6 +29,8 @@ class Port:
 
     name: str
     shape: tuple[int, ...]
+    entries: str = field(default="", compare=False, repr=False)
+    """What its entries belong to, for messages."""
 
     def __post_init__(self) -> None:
         if len(self.shape) > 2 or any(n < 0 for n in self.shape):

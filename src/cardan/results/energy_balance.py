@@ -21,6 +21,7 @@ import numpy as np
 from cardan.functions.energy import kinetic_energy
 from cardan.integrate.driver import RunSamples
 from cardan.integrate.integrators import Integrator, Request
+from cardan.model.values import counted
 
 if TYPE_CHECKING:
     from cardan.results.trajectory.trajectory import Trajectory
@@ -138,8 +139,8 @@ def warn_of_energy(run: Trajectory, balance: EnergyBalance, integrator: Integrat
         how += "; method='alpha' steps over fast vibration"
     warnings.warn(
         f"simulation of {run.model.name!r}{system}: {balance.error:.3g} J, {part:.2g} percent of the energy exchanged "
-        f"is not accounted for, most of it by t = {balance.time:.6g} s, after {run.statistics['steps']} steps of "
-        f"{integrator.name!r} {how}",
+        f"is not accounted for, most of it by t = {balance.time:.6g} s, after "
+        f"{counted(run.statistics['steps'], 'step')} of {integrator.name!r} {how}",
         RuntimeWarning,
         stacklevel=3,
     )

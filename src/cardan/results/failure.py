@@ -72,7 +72,8 @@ def require_consistent(
     if not missing[worst, row] <= CLOSED * size * speeds[worst]:
         raise InputError(
             f"simulate: the velocities at the start violate {model.rows[row].owner} by {missing[worst, row]:.3g} "
-            f"(m/s or rad/s){_which(len(q), worst)}; {help}"
+            f"(m/s or rad/s){_which(len(q), worst)}; {help}; or give rates of some joints by name, "
+            f"v0={{{model.coordinate_names[0]!r}: 1.0}}, and the others follow"
         )
     if is_settled(model):
         _require_a_branch(model, q, v, t)

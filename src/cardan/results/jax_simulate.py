@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from cardan.functions.jax_function import applied, require_jax
+from cardan.model.memory import require_model
 from cardan.model.model import Model
 from cardan.results.motion_operation import arguments_of_run, motion_of
 
@@ -34,6 +35,7 @@ def jax_simulate(model: Model, duration: float, *, dtype: str = "float64", **opt
     compiled programs a run is a callback.
 
     """
+    require_model("jax_simulate", model)
     owner = "jax_simulate"
     require_jax(owner, dtype)
     motion = motion_of(owner, model, duration, options)

@@ -7,15 +7,16 @@ angles may be in degrees.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
-from cardan.functions.constraints import undetermined_reactions
+from cardan.functions.constraints import AXES, undetermined_reactions
 from cardan.results.energy_balance import work
-from cardan.results.figure import COLOURS, FAINT, GREY, INK, WIDTH, FigureOutput, new_figure, style
+from cardan.results.figure import COLOURS, FAINT, GREY, INK, WIDTH, FigureOutput, new_figure, owner_of, style
+from cardan.results.rounding import OF_FORCES, without_rounding, wrenches_without_rounding
 from cardan.results.trajectory.quantities import STATES, WRENCH
 from cardan.structure.redundancy import redundancy
 
@@ -24,9 +25,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cardan.results.trajectory.trajectory import Trajectory
-
-# Components smaller than this, relative to the largest of their kind, are rounding and are not drawn.
-ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -50,16 +48,18 @@ class Panel:
 
 @dataclass(frozen=True)
 class Selection:
-    """What to plot: tree joints (None for all), joints whose reactions are shown, and "rad" or "deg"."""
+    """What to plot: tree joints (None for all), joints whose reactions are shown, "rad" or "deg", axes of reactions."""
 
     joints: tuple[str, ...] | None
     reactions: tuple[str, ...]
     angle: str
+    axes: str = "joint"
 
 
 def selection_of(
-    run: Trajectory, joints: Sequence[str] | str | None, reactions: Sequence[str] | str, angle: str
-) -> Selection:
+    run: Trajectory, joints: Sequence[str] | str | None, reactions: Sequence[str] | str, angle: str,
+    axes: str = "joint",
+) -> Selection:  # fmt: skip
     """Check a selection against the run."""
     if angle not in ("rad", "deg"):
         raise InputError(f"plot: angle must be 'rad' or 'deg', got {angle!r}")
@@ -72,7 +72,9 @@ def selection_of(
             )
     for joint in pick or ():
         run._places("coordinate", joint)
-    return Selection(pick, wanted, angle)
+    if axes not in AXES:
+        raise InputError(f"plot: reaction_axes must be one of {', '.join(map(repr, AXES))}, got {axes!r}")
+    return Selection(pick, wanted, angle, axes)
 
 
 def panels_of(run: Trajectory, names: Sequence[str], selection: Selection) -> list[Panel]:
@@ -88,10 +90,37 @@ def panels_of(run: Trajectory, names: Sequence[str], selection: Selection) -> li
         names = [*names, "reactions"]
     found = []
     for name in names:
-        if not isinstance(name, str) or name not in PANELS:
-            raise UnknownNameError(f"plot: {name!r} is not a panel{nearest(name, PANELS)}")
-        found += PANELS[name](run, selection)
+        panels = PANELS[name](run, selection) if name in PANELS else _named(run, name, selection)
+        found += [_without_rounding(run, panel) for panel in panels]
     return found
+
+
+def _without_rounding(run: Trajectory, panel: Panel) -> Panel:
+    """A panel whose values that are rounding are 0, unless its scale is logarithmic."""
+    if panel.log:
+        return panel
+    values = without_rounding(run, np.stack(list(panel.lines.values())), panel.unit)
+    return replace(panel, lines=dict(zip(panel.lines, values, strict=True)))
+
+
+def _named(run: Trajectory, name: str, selection: Selection) -> list[Panel]:
+    """Panels of a quantity by name, as `run[name]`, one for each unit among its components."""
+    try:
+        about, values = run.about(name), run.quantity(name)
+    except UnknownNameError:
+        raise UnknownNameError(
+            f"plot: {name!r} is neither a panel nor a quantity of the run{nearest(name, [*PANELS, *run.names()])}"
+        ) from None
+    values = values.reshape(*run.valid.shape, -1)
+    found = {}
+    for unit in dict.fromkeys(about.units):
+        lines = {}
+        for k, own in enumerate(about.units):
+            if own == unit:
+                label = about.labels[k] if about.labels else name
+                lines[label], shown = in_angle(values[..., k], unit, selection.angle)
+        found[unit] = Panel(name, shown.replace("^2", "²"), lines)
+    return list(found.values())
 
 
 def in_angle(values: np.ndarray, unit: str, angle: str) -> tuple[np.ndarray, str]:
@@ -153,12 +182,9 @@ def _reactions(run: Trajectory, selection: Selection) -> list[Panel]:
     """
     joints, unknown = run._metadata.labels.joint, _undetermined(run)
     if not selection.reactions:
-        wrenches = run.reactions
+        wrenches = wrenches_without_rounding(run, run.reactions)
         sizes = {w: np.linalg.norm(wrenches[..., at], axis=-1) for w, at in (("force", FORCE), ("moment", MOMENT))}
-        largest = float(np.nanmax(np.abs(wrenches), initial=0.0))
-        unknown &= (
-            np.nanmax(np.abs(wrenches) * unknown, initial=0.0) > ROUNDING * largest
-        )  # not labelled if they are all zero
+        unknown &= bool(np.nanmax(np.abs(wrenches) * unknown, initial=0.0) > 0)  # not labelled if they are all zero
         return [
             Panel(
                 f"reaction {what}",
@@ -166,17 +192,21 @@ def _reactions(run: Trajectory, selection: Selection) -> list[Panel]:
                 {_marked(joint, bool(unknown[k, at].any())): size[..., k] for k, joint in enumerate(joints)},
             )
             for (what, size), at in zip(sizes.items(), (FORCE, MOMENT), strict=True)
-            if np.nanmax(size, initial=0.0) > ROUNDING * largest
+            if np.nanmax(size, initial=0.0) > 0
         ]
     found = []
     for joint in selection.reactions:
-        wrench, loose = run.reaction(joint), unknown[joints.index(joint)]
+        wrench = wrenches_without_rounding(run, run.reaction(joint, selection.axes))
+        loose = unknown[joints.index(joint)]
+        if selection.axes != "joint":  # a component along other axes is of all those along the joint's
+            loose = np.repeat([loose[MOMENT].any(), loose[FORCE].any()], 3)
         sizes = np.nanmax(np.abs(wrench), axis=tuple(range(wrench.ndim - 1)))
         for what, at in (("force", FORCE), ("moment", MOMENT)):
-            if sizes[at].max() > ROUNDING * sizes.max():
-                kept = [k for k in range(6)[at] if sizes[k] > ROUNDING * sizes[at].max()]
+            if sizes[at].max() > 0:
+                kept = [k for k in range(6)[at] if sizes[k] > 0]
                 lines = {_marked(WRENCH[k].split()[1], bool(loose[k])): wrench[..., k] for k in kept}
-                found.append(Panel(f"{what} of {joint}", UNIT[what], lines))
+                where = "" if selection.axes == "joint" else f", {selection.axes} axes"
+                found.append(Panel(f"{what} of {joint}{where}", UNIT[what], lines))
     return found
 
 
@@ -240,9 +270,11 @@ def plot(run: Trajectory, panels: Sequence[str], selection: Selection, lines: in
 
 def _over_time(run: Trajectory, panels: list[Panel], lines: int, output: FigureOutput) -> Figure:
     """A figure of panels over time, one below the other."""
-    figure = new_figure(*(output.size or (WIDTH, 0.4 + HEIGHT * len(panels))))
+    given = output.axes("plot", [panel.label for panel in panels])
+    if given is None:
+        figure = new_figure(*(output.size or (WIDTH, 0.4 + HEIGHT * len(panels))))
     with style():
-        axes = list(np.atleast_1d(figure.subplots(len(panels), 1, sharex=True)))
+        axes = given or list(np.atleast_1d(figure.subplots(len(panels), 1, sharex=True)))
         for at, panel in zip(axes, panels, strict=True):
             _draw_panel(at, run, panel, lines)
         axes[-1].set_xlabel("time (s)")
@@ -251,8 +283,14 @@ def _over_time(run: Trajectory, panels: list[Panel], lines: int, output: FigureO
             words = f"median and {BAND[0]:g} to {BAND[2]:g} % of {systems} systems"
             axes[0].set_title(words, loc="right", fontsize=7.5, color=GREY)
         _mark_events(axes, run)
-        figure.align_ylabels(axes)
-    return figure
+        if given is None:
+            figure.align_ylabels(axes)
+            return figure
+        for at in given:
+            at.set_xlabel("time (s)")
+            at.set_xlim(*_span(run))
+            _legend_inside(at)
+    return owner_of(given[0])
 
 
 def plot_phase(run: Trajectory, selection: Selection, lines: int, output: FigureOutput) -> Figure:
@@ -274,9 +312,11 @@ def plot_phase(run: Trajectory, selection: Selection, lines: int, output: Figure
         raise InputError(f"plot_phase: no joint of {labels.model!r} has coordinates whose time derivative is v")
     columns = min(len(places), 3)
     rows = -(-len(places) // columns)
-    figure = new_figure(*(output.size or (min(WIDTH, 0.4 + 2.9 * columns), 0.2 + (2.6 if columns < 3 else 2.0) * rows)))
+    given = output.axes("plot_phase", [labels.coordinate[k] for k, _ in places])
+    size = output.size or (min(WIDTH, 0.4 + 2.9 * columns), 0.2 + (2.6 if columns < 3 else 2.0) * rows)
+    figure = new_figure(*size) if given is None else owner_of(given[0])
     with style():
-        axes = np.atleast_1d(figure.subplots(rows, columns)).ravel()
+        axes = list(np.atleast_1d(figure.subplots(rows, columns)).ravel()) if given is None else given
         for at, (k, i) in zip(axes, places, strict=False):
             q_values, q_unit = in_angle(run.q[..., k], labels.coordinate_unit[k], selection.angle)
             v_values, v_unit = in_angle(run.v[..., i], labels.rate_unit[i], selection.angle)
@@ -369,6 +409,11 @@ def _draw_panel(at: Axes, run: Trajectory, panel: Panel, most: int) -> None:
     if count > 1 or len(panel.label) > LABEL_UP_TO:
         _legend(at, count)
     at.margins(y=0.08)
+    every = np.concatenate([_rows(values).ravel() for values in panel.lines.values()])
+    every = every[np.isfinite(every)]
+    middle = float(np.abs(every).max(initial=0.0))
+    if not panel.log and len(every) and np.ptp(every) <= OF_FORCES * middle:  # constant but for rounding
+        at.set_ylim(every[0] - 0.1 * middle, every[0] + 0.1 * middle) if middle else at.set_ylim(-1, 1)
 
 
 def _legend(at: Axes, count: int) -> None:
@@ -379,6 +424,14 @@ def _legend(at: Axes, count: int) -> None:
     two = len(names) > 7
     at.legend(handles, names, loc="center left", bbox_to_anchor=(1.005, 0.5), borderaxespad=0.2,
               ncols=2 if two else 1, columnspacing=0.9, labelspacing=0.25)  # fmt: skip
+
+
+def _legend_inside(at: Axes) -> None:
+    """Move the legend of axes into them: beside axes of the user there may be no room."""
+    if legend := at.get_legend():
+        names = [text.get_text() for text in legend.get_texts()]
+        handles: Any = legend.legend_handles
+        at.legend(handles, names, loc="best")
 
 
 def _percentiles(times: np.ndarray, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

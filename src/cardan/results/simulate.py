@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import inspect
-import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,40 +34,44 @@ from cardan.integrate.integrators import (
 from cardan.integrate.row_changes import RowChangingStepper
 from cardan.integrate.stepper import Outcome, Stepper
 from cardan.machines.cuda.place import Place, place_of
-from cardan.model.model import Model
+from cardan.model.memory import require_model
+from cardan.model.model import Model, State
 from cardan.model.values import batch, floats, number, one, shown
 from cardan.on_card import is_device_array
 from cardan.results.energy_balance import EnergyBalance, energy_balance, warn_of_energy
 from cardan.results.failure import require_consistent, require_smooth_motions, why
+from cardan.results.progress import Report, progress_bar
 from cardan.results.replay import Replay
 from cardan.results.trajectory.interpolation import Knots
 from cardan.results.trajectory.quantities import with_values
 from cardan.results.trajectory.store import Store
 from cardan.results.trajectory.trajectory import EventRecord, Trajectory
 from cardan.structure.assemble import assemble as assembled
+from cardan.structure.assemble import hint_at_degrees, named_state, project_velocity, read_configuration, read_rates
 from cardan.structure.condition import take_as_closed, warn_of_condition
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import parameter_arguments
 from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
+from cardan.structure.rounding import warn_outside
 from cardan.structure.row_sets import is_settled
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
+    from cardan.structure.assemble import Start
+
 FEW_SAMPLES = 64  # of every system fit in a GPU's memory together
 CHUNK = 16_384  # systems that are integrated together: their states fit into the processor's cache
 MEMORY = 4 << 30  # bytes: more samples than that are refused unless they are stored in a file
 MOST_SAMPLES = 10_000_000
-DELAY = 1.0  # s before the progress bar appears; a shorter run shows nothing
-Report = Callable[[float], None]
 
 
 def simulate(
     model: Model,
     duration: float,
-    q0: ArrayLike | None = None,
-    v0: ArrayLike | None = None,
+    q0: Start = None,
+    v0: ArrayLike | Mapping[str, Any] | None = None,
     *,
     tau: ArrayLike | None = None,
     formulation: str | Formulation = "spatial",
@@ -100,9 +101,12 @@ def simulate(
     Args:
         model: the mechanism; its free parameters (`model.free(...).at(...)`) may be a batch too.
         duration: simulated time, s.
-        q0: configurations (..., nq), rad and m; by default the joints' start values, assembled.
+        q0: configurations (..., nq), rad and m; by default the joints' start values, assembled. Coordinates of some
+            joints by name, `{"A": 0.3, "B": cd.deg(30)}`, are kept, and the others assembled from their start. Or a
+            `cd.State`, as `model.state(...)` gives, or the name of one of `model.states`.
         v0: velocities (..., nv), rad/s and m/s; at rest by default, as far as prescribed motions allow. They must fit
-            loops and couplings; `assemble=True` takes the nearest that do.
+            loops and couplings; `assemble=True` takes the nearest that do. Rates of some joints by name, `{"A": 2.0}`,
+            are kept, and the others are what loops make them.
         tau: constant drives (..., nv), N m and N; rows are systems, not times (`run.settings["batch"]` tells which
             arguments made the batch). Drives that vary with time are elements of the model.
         formulation: "spatial", "newton_euler", "absolute", "absolute_body", "relative", "points",
@@ -111,14 +115,14 @@ def simulate(
             its steps; `cd.DormandPrince`), "rk4" (`cd.RK4`), "euler" (`cd.SemiImplicitEuler`), "gear" (BDF on the
             differential-algebraic equations, for stiff mechanisms; `cd.Gear`), "alpha" (generalised-alpha;
             `cd.Alpha`), "bdf", "adams" (trees only; `cd.BDF`, `cd.Adams`), or one of your own.
-        step: length of the steps of "rk4", "euler" and "alpha", s; of the others the first step. Samples do not change
-            it: one inside a step is computed by a shorter step from its start. The last step before a break, an event
-            or the end is shorter.
+        step: length of the steps of "rk4", "euler" and "alpha", s; of the others the first step. The last step before
+            a break, an event or the end is shorter.
         rtol: relative tolerance of the methods that choose their steps.
         atol: absolute tolerance, rad and m, rad/s and m/s.
         max_step: longest step, s.
         max_steps: stop a system after this many steps.
-        samples: number of samples, evenly spaced from start to end, or their times, s.
+        samples: number of samples, evenly spaced from start to end, or their times, s. They change no step: one inside
+            a step is computed by a shorter step from its start, or interpolated by SUNDIALS.
         start: time at the start, s.
         breaks: times, s, of discontinuities: every method ends a step exactly there and restarts.
         events: events to look for (`cd.Event`).
@@ -135,13 +139,14 @@ def simulate(
         precision: "float32" computes steps of fixed length (rk4, euler) in float32, for speed on a GPU. Time, positions
             and velocities are carried as pairs of numbers, so that only the accelerations are rounded to float32.
             Events, breaks and samples are computed in float64 all the same.
-        progress: show a progress bar; by default on a terminal, for long runs.
+        progress: show a progress bar; by default on a terminal and in a notebook, for long runs.
         **removed: arguments that were removed; an error says what to give instead.
 
     Raises:
         SimulationError: a system did not reach the end; `error.partial` is what was computed until then.
 
     """
+    require_model("simulate", model)
     _reject_removed(removed, method)
     if failures not in ("raise", "keep"):
         raise InputError(f"simulate: failures must be 'raise' or 'keep', got {failures!r}")
@@ -157,7 +162,10 @@ def simulate(
         if precision != DOUBLE:
             raise InputError("simulate: sensitivities are of steps in float64; leave out precision='float32'")
     job, states = job.started(q0, v0, tau, assemble)
-    with _progress(progress, model.name, float(job.times[0]), float(job.times[-1]), len(states.q)) as report:
+    label = f"{model.name}, {len(states.q)} systems" if len(states.q) > 1 else model.name
+    begin, end = float(job.times[0]), float(job.times[-1])
+    with progress_bar(progress, label, end - begin) as show:
+        report: Report = lambda t: show(t - begin)
         if store is not None:
             return _stored(job, states, store, overwrite, report)
         size = 8 * len(states.q) * len(job.times) * (model.nq + model.nv)
@@ -187,6 +195,11 @@ def plan(
     require_gpu(integrator, threads)
     require_precision(integrator, precision)
     start = number("simulate", "start", start, "of seconds")
+    if np.ndim(duration) == 1:
+        raise InputError(
+            f"simulate: duration is one number of seconds, got {shown(duration)}; the start is start=..., and times of "
+            "results are samples=..."
+        )
     duration = number("simulate", "duration", duration, "of seconds", above=0)
     events, breaks = _events(events), _listed("breaks", breaks)
     breaks = tuple(one("simulate", "breaks", breaks, len(breaks)).tolist())
@@ -242,10 +255,15 @@ class Job:
 
     def started(self, q0: Any, v0: Any, tau: Any, assemble: bool) -> tuple[Job, _States]:
         """The run of systems from their start, all of one batch shape, and that start, checked."""
-        systems, states = _states(self.model, q0, v0, tau, float(self.times[0]), assemble, self.request.threads)
+        named = _by_name(self.model, q0, v0, float(self.times[0]))
+        systems, states = _states(self.model, *named, tau, float(self.times[0]), assemble, self.request.threads)
         if not systems:
             return self, states
-        rows: dict[str, Any] = {"q0": q0, "v0": v0, "tau": tau}
+        rows: dict[str, Any] = {
+            "q0": read_configuration("simulate", "q0", self.model, q0)[0],
+            "v0": read_rates("simulate", "v0", self.model, q0, v0)[0],
+            "tau": tau,
+        }
         batch = [k for k, a in rows.items() if np.ndim(a) > 1] + ["parameters"] * bool(self.model.batch)
         settings = {**self.about["settings"], "batch": ", ".join(batch)}
         return replace(self, batch=systems, about={**self.about, "settings": settings}), states
@@ -582,6 +600,30 @@ def _events(events: Any) -> tuple[Event, ...]:
     return listed
 
 
+def _by_name(model: Model, q0: Any, v0: Any, t: float) -> tuple[Any, Any]:
+    """Arrays of a start that is given by name; others as they are."""
+    if isinstance(q0, str):
+        q0 = named_state("simulate", "q0", model, q0)
+    if isinstance(q0, State):
+        q0, v0 = q0.q, q0.v if v0 is None else v0
+    if isinstance(q0, Mapping):
+        read_configuration("simulate", "q0", model, q0)  # names this function in errors
+        q0, still = assembled(model, q0, t=t)
+        v0 = still if v0 is None else v0
+    if isinstance(v0, Mapping):
+        q0 = assembled(model, t=t)[0] if q0 is None else batch("simulate", "q0", q0, model.nq)
+        v, free = read_rates("simulate", "v0", model, q0, v0)
+        try:
+            systems = np.broadcast_shapes(q0.shape[:-1], v.shape[:-1], model.batch)
+        except ValueError:
+            raise InputError(
+                f"simulate: the batches do not fit together: q0 {q0.shape}, v0 {v.shape}, values of parameters "
+                f"{model.batch}"
+            ) from None
+        v0 = project_velocity(model, q0, np.broadcast_to(v, (*systems, model.nv)), free, t)
+    return q0, v0
+
+
 def _states(
     model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bool, threads: int | Place | None = None
 ) -> tuple[tuple[int, ...], _States]:
@@ -589,7 +631,16 @@ def _states(
     if model.nv == 0:
         raise InputError(f"simulate: model {model.name!r} has no moving joint; there is nothing to simulate")
     given = (("q0", q0, model.nq), ("v0", v0, model.nv), ("tau", tau, model.nv))
-    arrays = {name: batch("simulate", name, value, size) for name, value, size in given if value is not None}
+    if callable(tau):
+        raise InputError(
+            "simulate: tau is a function, and takes constant numbers; a drive that depends on time, coordinate or rate "
+            f"is an element of the model: mechanism.drive('motor', {model.coordinate_names[0]!r}, lambda t, q, v: ...)"
+        )
+    arrays = {
+        name: batch("simulate", name, value, size, entries=model.entries(name))
+        for name, value, size in given
+        if value is not None
+    }
     values = [p for p in parameter_arguments(model) if model.values is not None]
     try:
         systems = np.broadcast_shapes(*(a.shape[:-1] for a in (*arrays.values(), *values)))
@@ -599,7 +650,14 @@ def _states(
         raise InputError(f"simulate: the batches do not fit together: {shapes}") from None
     if 0 in systems:
         raise InputError(f"simulate: the batch is empty, of shape {systems}; there is nothing to simulate")
+    if systems and not any(a.ndim > 1 for a in (arrays.get("q0"), arrays.get("v0"), *values) if a is not None):
+        warn_outside(
+            f"simulate: tau of shape {arrays['tau'].shape} makes {int(np.prod(systems))} systems, since its rows are "
+            "systems, not times; a drive over time is an element of the model (mechanism.drive). If it is meant, give "
+            "q0 these rows too"
+        )
     own = model.start() if "q0" not in arrays else arrays["q0"]
+    hint_at_degrees("simulate", "q0", model, own)
     v = arrays.get("v0", np.zeros(model.nv))
     if assemble or "q0" not in arrays:
         own, fitting = assembled(model, own, v, t=start)
@@ -611,30 +669,3 @@ def _states(
     p = np.broadcast_to(values[0], (*systems, values[0].shape[-1])).reshape(len(q), -1) if values else None
     require_consistent(model if p is None else with_values(model, p), q, v, start, threads)
     return systems, _States(q, v, drives, p)
-
-
-@contextmanager
-def _progress(wanted: bool | None, name: str, start: float, end: float, systems: int) -> Iterator[Report]:
-    """A function that shows the time reached, s, in a progress bar; `wanted` None is "on a terminal, in a long run"."""
-    shown_at = perf_counter() + (0.0 if wanted else DELAY)
-    label = f"{name}, {systems} systems" if systems > 1 else name
-    bar: Any = None
-
-    def report(t: float) -> None:
-        nonlocal bar
-        if bar is None and perf_counter() >= shown_at:
-            from rich.console import Console
-            from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-            columns = (TextColumn(label), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeRemainingColumn())
-            bar = Progress(*columns, console=Console(stderr=True), transient=True)
-            bar.add_task(label, total=end - start)
-            bar.start()
-        if bar is not None:
-            bar.update(bar.task_ids[0], completed=t - start)
-
-    try:
-        yield report if (sys.stderr.isatty() if wanted is None else wanted) else lambda t: None
-    finally:
-        if bar is not None:
-            bar.stop()

@@ -6,22 +6,25 @@ manifolds. Velocities: the smallest change that satisfies `J v = beta`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cardan.algebra.free_number import nominal
-from cardan.errors import InputError, ModelError
+from cardan.errors import InputError, ModelError, UnknownNameError, nearest
 from cardan.formulation.dynamics import constraint_residual, constraint_rows
-from cardan.model.memory import KernelSlot
-from cardan.model.model import Model
+from cardan.model.memory import KernelSlot, Slot, require_model
+from cardan.model.model import Model, State
+from cardan.model.named_state import coordinates_by_name, degrees_hint, likely_degrees, rates_by_name
 from cardan.model.values import batch, number
 from cardan.structure.kernels import compile_quantity, time_argument, tree_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    Start = ArrayLike | Mapping[str, Any] | State | str | None
 
 TOLERANCE = 1e-12
 ITERATIONS = 200
@@ -30,12 +33,13 @@ STEEP = 1e3  # times a row: a steeper residual is that of directions that are op
 ASIDE = 0.3  # rad or m, of each coordinate: where to begin again beside a joint that is turned over
 OPENED = 1e-6  # m or rad: a larger gap of a state that was projected means that a loop has opened
 
+_HINTED: Slot[str, bool] = Slot("joints whose angle was likely given in degrees")
 _CONSTRAINTS: KernelSlot[str] = KernelSlot("residual and rows of the constraints in the tree's coordinates")
 
 
 def assemble(
-    model: Model, q: ArrayLike | None = None, v: ArrayLike | None = None, *, hold: Sequence[str] = (), t: float = 0.0,
-    tolerance: float = TOLERANCE,
+    model: Model, q: Start = None, v: ArrayLike | Mapping[str, Any] | None = None, *, hold: Sequence[str] = (),
+    t: float = 0.0, tolerance: float = TOLERANCE,
 ) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
     """Find a consistent state near a guess.
 
@@ -45,8 +49,10 @@ def assemble(
     Args:
         model: the mechanism; a tree without couplings is returned as it is. Values of free parameters (`Model.at`) are
             a batch like that of q.
-        q: guess (..., nq), rad and m; the joints' `start` by default.
-        v: guess (..., nv), rad/s and m/s; at rest by default, as far as prescribed motions allow.
+        q: guess (..., nq), rad and m; the joints' `start` by default. Or coordinates of some joints by name, which stay
+            as given: `{"A": 0.3}`; or a `cd.State`, or the name of one of `model.states`.
+        v: guess (..., nv), rad/s and m/s; at rest by default, as far as prescribed motions allow. Or rates of some
+            joints by name, which stay as given.
         hold: joints whose coordinates and rates stay as given.
         t: time, s, for prescribed motions.
         tolerance: largest residual allowed, m and rad.
@@ -55,12 +61,11 @@ def assemble(
         q (..., nq) and v (..., nv) with every loop closed.
 
     """
-    q = model.start() if q is None else batch("assemble", "q", q, model.nq)
-    v = np.zeros((*q.shape[:-1], model.nv)) if v is None else batch("assemble", "v", v, model.nv)
+    require_model("assemble", model)
+    (q, free), (v, moving) = read_configuration("assemble", "q", model, q), read_rates("assemble", "v", model, q, v)
     t, tolerance = number("assemble", "t", t, "of seconds"), number("assemble", "tolerance", tolerance, least=0)
-    free = np.ones(model.nv, dtype=bool)
     for joint in _names(hold):
-        free[model.v_slice(joint)] = False
+        free[model.v_slice(joint)] = moving[model.v_slice(joint)] = False
     try:
         rows = np.broadcast_shapes(q.shape[:-1], model.batch)
         np.broadcast_shapes(rows, v.shape[:-1])
@@ -72,8 +77,78 @@ def assemble(
         q[row] = _place(model.one_of(row), q[row], free, t, tolerance, row)
         if model.values is not None and model.has_rows:
             _require_same_rank(model.one_of(row), q[row], row)
-    moving = np.broadcast_to(v, (*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), model.nv))
-    return q, _project_velocity(model, q, moving, free, t)
+    v = np.broadcast_to(v, (*np.broadcast_shapes(q.shape[:-1], v.shape[:-1]), model.nv))
+    return q, project_velocity(model, q, v, moving, t)
+
+
+def read_configuration(owner: str, what: str, model: Model, q: Start) -> tuple[np.ndarray, np.ndarray]:
+    """Configurations (..., nq) as given, not assembled, and a mask (nv,) of the rates along which they may be moved.
+
+    None is the model's start. Coordinates given by name may not be moved.
+    """
+    free = np.ones(model.nv, dtype=bool)
+    if q is None:
+        return model.start(), free
+    if isinstance(q, str):
+        q = named_state(owner, what, model, q)
+    if isinstance(q, State):
+        q = q.q
+    if not isinstance(q, Mapping):
+        found = batch(owner, what, q, model.nq, entries=model.entries("q"))
+    else:
+        found, held = coordinates_by_name(owner, what, model, q)
+        free[held] = False
+    hint_at_degrees(owner, what, model, found)
+    return found, free
+
+
+def read_rates(owner: str, what: str, model: Model, q: Start, v: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Rates (..., nv) as given, and a mask (nv,) of those that may be changed; None: of a state, or at rest."""
+    free = np.ones(model.nv, dtype=bool)
+    if v is None:
+        state = named_state(owner, what, model, q) if isinstance(q, str) else q
+        return (state.v if isinstance(state, State) else np.zeros(model.nv)), free
+    if not isinstance(v, Mapping):
+        return batch(owner, what, v, model.nv, entries=model.entries("v")), free
+    found, held = rates_by_name(owner, what, model, v)
+    free[held] = False
+    return found, free
+
+
+def hint_at_degrees(owner: str, what: str, model: Model, q: np.ndarray) -> None:
+    """Warn, once for each joint, of an angle in q (..., nq) that is likely in degrees in all systems, or zero."""
+    if not likely_degrees(q).any():
+        return
+    from cardan.structure.rounding import warn_outside
+
+    for link in model.tree.links:
+        name = model.joints[link.joint].name
+        for k, unit in enumerate(link.kind.q_units):
+            x = q[..., link.q.start + k]
+            x = x[x != 0]
+            if unit == "rad" and x.size and likely_degrees(x).all() and _HINTED.first_time(model, name):
+                warn_outside(degrees_hint(f"{owner}: {what} of joint {name!r}", float(x.flat[0])))
+
+
+def named_state(owner: str, what: str, model: Model, name: str) -> State:
+    """One of the model's named states."""
+    if name not in model.states:
+        known = nearest(name, model.states) if model.states else "; it has none: give an array or coordinates by name"
+        raise UnknownNameError(f"{owner}: {what}: {name!r} is not a state of model {model.name!r}{known}")
+    return model.states[name]
+
+
+def configuration(owner: str, model: Model, q: Start) -> Any:
+    """Configurations that a function takes: an array as it is; by name, or None, assembled at t = 0."""
+    if isinstance(q, str):
+        q = named_state(owner, "q", model, q)
+    return assemble(model, q)[0] if q is None or isinstance(q, Mapping | State) else q
+
+
+def state_by_name(model: Model, q: Mapping[str, Any], v: Mapping[str, Any], time: float) -> State:
+    """A consistent state with coordinates and rates of some joints as given, for `Model.state`."""
+    time = number("state", "time", time, "of seconds")
+    return State(*assemble(model, q, v, t=time), time)
 
 
 def closed_start(model: Model) -> tuple[Model, np.ndarray]:
@@ -186,7 +261,7 @@ def _closed(
             weight *= 4
     if np.abs(phi).max(initial=0.0) <= 1e3 * tolerance * max(1.0, _reach(model)):
         return q, float(np.abs(G).max(initial=0.0))  # as far as rounding allows
-    raise _cannot(model, phi, row)
+    raise _cannot(model, phi, free, row)
 
 
 def _polished(
@@ -223,20 +298,27 @@ def _require_same_rank(model: Model, q: np.ndarray, row: tuple[int, ...]) -> Non
         )
 
 
-def _cannot(model: Model, phi: np.ndarray, row: tuple[int, ...]) -> ModelError:
+def _cannot(model: Model, phi: np.ndarray, free: np.ndarray, row: tuple[int, ...]) -> ModelError:
     """Name the joint or coupling with the largest gap."""
+    held = [repr(name) for name, moves in zip(model.coordinate_names, free, strict=True) if not moves]
+    what = f" with {', '.join(held)} as given" if held else ""
+    fix = (
+        "give fewer of them, or other values"
+        if held
+        else "check lengths and placements, or give joints a better `start`"
+    )
     where = f" at index {row if len(row) > 1 else row[0]}" if row else ""
     gaps: dict[str, float] = {}
     for label, gap in zip(model.rows, phi, strict=True):
         gaps[label.owner] = float(np.hypot(gaps.get(label.owner, 0.0), gap))
     worst = max(gaps, key=lambda name: gaps[name])
     return ModelError(
-        f"model {model.name!r} cannot be assembled{where}: {worst} stays open by {gaps[worst]:.3g} (m and rad "
-        "together); check lengths and placements, or give joints a better `start`"
+        f"model {model.name!r} cannot be assembled{where}{what}: {worst} stays open by {gaps[worst]:.3g} (m and rad "
+        f"together); {fix}"
     )
 
 
-def _project_velocity(model: Model, q: np.ndarray, v: np.ndarray, free: np.ndarray, t: float) -> np.ndarray:
+def project_velocity(model: Model, q: np.ndarray, v: np.ndarray, free: np.ndarray, t: float) -> np.ndarray:
     """The smallest change of the free rates that makes `J v = beta`."""
     from cardan.structure.rows import real_rows  # which assembles
 
@@ -247,7 +329,8 @@ def _project_velocity(model: Model, q: np.ndarray, v: np.ndarray, free: np.ndarr
     moved = np.array(v, order="C")
     moved[..., free] += (np.linalg.pinv(real_rows(model, J[..., free]), rcond=1e-10) @ missing[..., None])[..., 0]
     left = np.abs(beta - (J @ moved[..., None])[..., 0]).max(axis=-1, initial=0.0)
-    what = "with the held joints' rates as given" if not free.all() else "with its prescribed motions"
+    held = [repr(name) for name, moves in zip(model.coordinate_names, free, strict=True) if not moves]
+    what = f"with the rate of {', '.join(held)} as given" if held else "with its prescribed motions"
     speed = np.maximum(np.abs(v).max(axis=-1, initial=1.0), np.abs(beta).max(axis=-1, initial=1.0))
     if not (left <= 1e-8 * speed).all():
         left = left.max()

@@ -16,7 +16,7 @@ import numpy as np
 from cardan.errors import ModelError, Removed, no_such_argument
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.light import light_links
-from cardan.model.memory import Slot
+from cardan.model.memory import Slot, require_model
 from cardan.model.model import Model
 from cardan.model.tree import weightless_links
 from cardan.model.values import array
@@ -67,6 +67,7 @@ def condition(
     it is large near an equilibrium too. Errors are relative to the largest acceleration in rad/s^2 and in m/s^2, the
     largest force, and the largest moment or that force times the mechanism's size. NaN where q is not finite.
     """
+    require_model("condition", model)
     if removed:
         raise no_such_argument("condition", removed)
     q = array("condition", "q", q, model.nq)

@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
+from cardan.errors import CardanError
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.registry import find_formulation
-from cardan.model.memory import Slot
+from cardan.model.memory import Slot, not_a_model
 from cardan.model.model import Model
 
 _MEANT: Slot[str, Formulation] = Slot("what a formulation for planar mechanisms means, by name or key")
@@ -15,7 +16,10 @@ _MEANT: Slot[str, Formulation] = Slot("what a formulation for planar mechanisms 
 
 def formulation_of(model: Model, formulation: str | Formulation) -> Formulation:
     """The formulation of a name, or the object given; one for planar mechanisms may mean another for all others."""
-    meant: Formulation | None = model.memory.get((_MEANT, formulation)) if isinstance(formulation, str) else None
+    try:
+        meant: Formulation | None = model.memory.get((_MEANT, formulation)) if isinstance(formulation, str) else None
+    except AttributeError as error:
+        raise error if isinstance(error, CardanError) else not_a_model(model) from None
     if meant is not None:  # at once, since calls of small kernels take a microsecond
         return meant
     found = find_formulation(formulation)

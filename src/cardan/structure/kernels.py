@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.free_number import FreeNumber
-from cardan.errors import UnknownNameError, nearest
+from cardan.errors import CardanError, UnknownNameError, nearest
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity, Shape, climbs
 from cardan.formulation.registry import find_formulation
 from cardan.formulation.tree import TreeFormulation
 from cardan.machines.host_constant import HostConstant
 from cardan.machines.ufunc.kernel import Kernel, compile_program
-from cardan.model.memory import KernelSlot, Slot
+from cardan.model.memory import KernelSlot, Slot, not_a_model
 from cardan.model.model import Model
 from cardan.model.parameter import with_numbers
 from cardan.model.values import array
@@ -40,7 +40,10 @@ _SYMBOLIC: Slot[None, tuple[Model, Any]] = Slot("model with its free parameters 
 
 def tree_kernel(model: Model, name: str, formulation: str | Formulation = "spatial") -> Any:
     """The compiled function of a quantity of the tree, loops and force elements left out; made on first use."""
-    kernel = model.memory.get((_TREE, formulation, name))  # at once, since calls of small kernels take a microsecond
+    try:
+        kernel = model.memory.get((_TREE, formulation, name))  # at once: calls of small kernels take a microsecond
+    except AttributeError as error:
+        raise error if isinstance(error, CardanError) else not_a_model(model) from None
     if kernel is None:
         found, quantity = find_formulation(formulation), tree_quantity(formulation, name)
         kernel = _TREE.find(model, (found.key, name), lambda: compile_quantity(model, quantity, found.key))
@@ -93,7 +96,10 @@ def time_argument(model: Model, t: Any) -> tuple[Any, ...]:
 
 def is_large(model: Model) -> bool:
     """Whether recursions over the model are looped rather than unrolled."""
-    return len(model.tree.links) > LOOP_PAST and not model.parameters
+    try:
+        return len(model.tree.links) > LOOP_PAST and not model.parameters
+    except AttributeError as error:
+        raise error if isinstance(error, CardanError) else not_a_model(model) from None
 
 
 def compile_quantity(model: Model, q: Quantity, facts: str, *, looped: bool | None = None) -> Any:
@@ -126,7 +132,7 @@ def compile_quantity(model: Model, q: Quantity, facts: str, *, looped: bool | No
 
 def ports_of(model: Model, q: Quantity) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
     """Inputs and outputs of a quantity; with free parameters their vector `p` is the last input."""
-    inputs = tuple(Port(p, q.input_shape(model, p)) for p in q.inputs)
+    inputs = tuple(Port(p, q.input_shape(model, p), model.entries(p)) for p in q.inputs)
     if model.parameters:
         inputs = (*inputs, Port("p", (model.parameters.size,)))
     return inputs, tuple(Port(name, shape(model)) for name, shape in q.outputs)

@@ -14,7 +14,7 @@ from cardan.errors import ModelError
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.registry import find_formulation
 from cardan.model import plane as planar
-from cardan.model.memory import Slot
+from cardan.model.memory import Slot, require_model
 from cardan.model.model import Model
 from cardan.model.plane import PLANE, PlanarModel, Plane, named_plane, planar_model
 from cardan.model.tree import GROUND
@@ -30,6 +30,7 @@ _FOUND: Slot[None, Plane | ModelError | None] = Slot("plane found, or why there 
 
 def is_planar(model: Model) -> bool:
     """Whether a mechanism moves in a plane."""
+    require_model("is_planar", model)
     try:
         find_plane(model)
     except ModelError as error:
@@ -44,6 +45,7 @@ def in_plane(model: Model) -> np.ndarray:
 
     In the plane the formulation `points` knows this part alone; the rest of its reactions is zero.
     """
+    require_model("in_plane", model)
     find_plane(model)
     return planar.in_plane(model.unbound)
 

@@ -33,7 +33,7 @@ from cardan.model.model import Model
 from cardan.program.march import March
 from cardan.program.program import Port, Program
 from cardan.structure.kernels import function_of, parameter_arguments
-from cardan.structure.rows import generic_configurations, kept_rows, row_matrix, usual_key
+from cardan.structure.rows import generic_configurations, kept_rows, usual_key
 
 NEWTON_STEPS = 3  # the gap left is the square of the last one seen
 _KERNEL: Slot[None, Kernel] = Slot("projection onto the constraints")
@@ -76,8 +76,9 @@ class Projection:
         rows = tuple(kept_rows(model, SPATIAL))
         p = [np.asarray(x) for x in parameter_arguments(model)]
         found = []
+        time = (0.0,) if model.depends_on_time else ()
         for q in generic_configurations(model):
-            J = row_matrix(model, q)[list(rows)]
+            J = np.array(graphs[0](q, *time, *p)[1])[list(rows)]
             found.append(J @ np.linalg.solve(np.array(graphs[1](q, *p)), J.T))
         usual = np.max([np.diag(A) for A in found], axis=0)
         size = np.sqrt(np.maximum(usual, 1e-300))

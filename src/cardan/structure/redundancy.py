@@ -8,7 +8,7 @@ import numpy as np
 
 from cardan.errors import ModelError
 from cardan.model.html import html_table
-from cardan.model.memory import Slot
+from cardan.model.memory import Slot, require_model
 from cardan.model.model import Model
 from cardan.model.tree import weightless_links
 from cardan.model.values import counted
@@ -65,6 +65,7 @@ def redundancy(model: Model) -> Redundancy:
 
     Free parameters are at their nominal values.
     """
+    require_model("redundancy", model)
     model = model.unbound
     n = len(model.rows)
     removed = sum(joint.kind.freedoms_removed for joint in model.joints) + len(model.couplings) + len(model.constraints)
@@ -131,11 +132,11 @@ def _require_consistent_motions(model: Model, span: tuple[float, float]) -> None
         try:
             assemble(model, generic_configurations(model)[0], t=t)
         except ModelError as error:
-            names = ", ".join(repr(c.name) for c in model.couplings if c.depends_on_time)
-            raise ModelError(
-                f"model {model.name!r}: the prescribed motion {names} conflicts with the other constraints "
-                f"at t = {t:g} s: {error}"
-            ) from None
+            names = [repr(c.name) for c in model.couplings if c.depends_on_time]
+            what = f"motion {names[0]} conflicts with the other constraints"
+            if len(names) > 1:
+                what = f"motions {', '.join(names)} conflict; a freedom follows one motion, so remove those too many"
+            raise ModelError(f"model {model.name!r}: the prescribed {what} at t = {t:g} s: {error}") from None
 
 
 def _require_inertia(model: Model) -> None:

@@ -87,6 +87,15 @@ def generic_configurations(model: Model) -> list[np.ndarray]:
     return list(_GENERIC.find(model, None, lambda: _generic_configurations(model.unbound)))
 
 
+def settle_rows(model: Model, configurations: list[np.ndarray], rows: list[int]) -> None:
+    """Give a model its configurations and independent rows, as they are known from one with the same constraints.
+
+    Then no kernels are compiled in order to find them.
+    """
+    _GENERIC.put(model, None, configurations)
+    _INDEPENDENT.put(model, None, rows)
+
+
 def usual_key(model: Model) -> str:
     """Digest of these configurations: what is usual there enters kernels as numbers, and `model.key` has no start."""
     digits = np.round(generic_configurations(model), 6) + 0.0

@@ -25,6 +25,7 @@ from cardan.analysis.kinematics.damped_least_squares import size_of
 from cardan.analysis.kinematics.inverse_kinematics import Search, held_rates
 from cardan.errors import InputError, ModelError
 from cardan.machines.cuda.place import place_of
+from cardan.model.memory import require_model
 from cardan.model.model import Model
 from cardan.model.values import batch, counted, number, whole
 from cardan.structure.assemble import assemble, constraint_kernels
@@ -194,6 +195,7 @@ def positions(
         For each value the distinct configurations (k, nq), none where it cannot be assembled.
 
     """
+    require_model("positions", model)
     owner = "positions"
     if device is not None:
         threads = place_of(owner, device, threads)
@@ -248,6 +250,7 @@ def branches(
         device: "gpu" to compute on the GPU (docs/gpu.md).
 
     """
+    require_model("branches", model)
     owner = "branches"
     if device is not None:
         threads = place_of(owner, device, threads)

@@ -17,6 +17,7 @@ from cardan.analysis.kinematics.damped_least_squares import size_of
 from cardan.errors import InputError
 from cardan.functions.kinematics import body_poses, frame_pose, jacobian
 from cardan.model.body import Joint
+from cardan.model.memory import require_model
 from cardan.model.model import Model
 from cardan.model.values import batch, number, one, shown
 from cardan.structure.assemble import constraint_kernels
@@ -94,6 +95,7 @@ def manipulability(
         t: time, s, for prescribed motions.
 
     """
+    require_model("manipulability", model)
     owner = "manipulability"
     q = batch(owner, "q", q, model.nq)
     if motion not in MOTIONS:
@@ -173,6 +175,7 @@ def transmission_angle(model: Model, q: ArrayLike, coupler: str, output: str) ->
         output: the body that is driven, on a hinge or a slide.
 
     """
+    require_model("transmission_angle", model)
     owner = "transmission_angle"
     model.require_one(owner)
     q, model = batch(owner, "q", q, model.nq), model.settled()

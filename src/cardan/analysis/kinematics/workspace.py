@@ -14,6 +14,7 @@ from cardan.analysis.kinematics.targets import Target
 from cardan.errors import InputError
 from cardan.functions.kinematics import frame_pose, jacobian
 from cardan.machines.cuda.place import place_of
+from cardan.model.memory import require_model
 from cardan.model.model import Model
 from cardan.model.values import number, one, whole
 from cardan.structure.planarity import find_plane, is_planar
@@ -107,6 +108,7 @@ def workspace(
         device: "gpu" to compute on the GPU (docs/gpu.md).
 
     """
+    require_model("workspace", model)
     owner = "workspace"
     if device is not None:
         threads = place_of(owner, device, threads)

@@ -16,6 +16,7 @@ import numpy as np
 
 from cardan.analysis.linear.eigenvalues import Eigen, eigen, eigenvalue_rates
 from cardan.analysis.linear.linearise import TangentModel, tangent_model
+from cardan.atomic_file import whole_file
 from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
 from cardan.functions.energy import subtree_kinetic_energy
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from cardan.results.trajectory.trajectory import Trajectory
 
 STEADY = 1e-6  # of the accelerations that forces of this size give: below it a state is steady
+MOST_IN_PAGE = 24  # modes of a page
 NEUTRAL = 1e-7  # of the largest eigenvalue: smaller real parts are zero; a double one is known to half the digits
 
 
@@ -364,10 +366,19 @@ class Modes:
         return motion_of(self, self._mode(mode), amplitude, *counts)
 
     def page(self, path: str | os.PathLike[str], mode: int = 0, *, overwrite: bool = False, **options: Any) -> None:
-        """Write the motion of one mode as an HTML page that moves; `options` are those of `run`."""
-        from cardan.results.page.page import page
+        """Write the motion of the modes as an HTML page that moves; `options` are those of `run`.
 
-        page(self.run(mode, **options), path, "q", overwrite=overwrite)
+        The page begins with one mode; others are chosen in it, of a mechanism with many modes the first 24 of them.
+        """
+        from cardan.results.page.page import html
+
+        chosen = self._numbers.index(self._mode(mode).number)
+        shown = sorted({*range(min(len(self), MOST_IN_PAGE)), chosen})
+        labels = [f"mode {k}: {self[k].frequency:.4g} Hz" for k in shown]
+        runs = [self.run(k, **options) for k in shown]
+        text = html(runs, ["q"], labels=labels, first=shown.index(chosen), forces=False)
+        with whole_file(path, overwrite) as part:
+            part.write_text(text, encoding="utf-8")
 
     def draw(self, mode: int = 0, **options: Any) -> Figure:
         """Draw one mode: the mechanism at the state, and at the ends of its swing; `options` are those of `cd.draw`."""

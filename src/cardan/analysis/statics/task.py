@@ -13,6 +13,7 @@ from cardan.analysis.statics.balance import Change, Task
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation.formulation import Formulation
 from cardan.model.model import Model
+from cardan.model.named_state import coordinates_by_name
 from cardan.model.values import batch, number, shown
 from cardan.structure.formulation import formulation_of
 
@@ -66,21 +67,7 @@ def start_of(owner: str, model: Model, q: Any) -> np.ndarray:
                 )
             found[..., at] /= length[..., None]
         return found
-    parts = {}
-    for joint, value in q.items():
-        if not isinstance(joint, str):
-            raise InputError(f"{owner}: q takes names of joints, got {shown(joint)}")
-        at = model.q_slice(joint)
-        size = at.stop - at.start
-        given = batch(owner, f"q of {joint!r}", value)
-        parts[joint] = at, given[..., None] if size == 1 and given.shape[-1:] != (1,) else given
-        if parts[joint][1].shape[-1:] != (size,):
-            raise InputError(f"{owner}: q of {joint!r} must be {size} numbers, got shape {given.shape}")
-    shape = _broadcast(owner, {f"q of {joint!r}": given.shape[:-1] for joint, (_, given) in parts.items()})
-    found = np.array(np.broadcast_to(model.start(), (*shape, model.nq)))
-    for at, given in parts.values():
-        found[..., at] = given
-    return start_of(owner, model, found)
+    return coordinates_by_name(owner, "q", model, q)[0]
 
 
 def along_rates(owner: str, what: str, model: Model, given: Any) -> tuple[np.ndarray, list[int]]:

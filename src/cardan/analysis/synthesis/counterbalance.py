@@ -35,6 +35,7 @@ from cardan.functions.derivatives import with_derivatives
 from cardan.functions.energy import momentum, potential_energy
 from cardan.functions.kinematics import body_poses
 from cardan.model.field import NOT_NEGATIVE, POSITIVE
+from cardan.model.memory import require_model
 from cardan.model.model import Model
 from cardan.model.parameter import ENTRIES, Parameters
 from cardan.model.values import array, batch, number, one, shown, whole
@@ -114,6 +115,7 @@ def shaking_wrench(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike) -> np
         a: accelerations (..., nv); `cd.steady_motion` gives those of a constant input.
 
     """
+    require_model("shaking_wrench", model)
     q, v = array("shaking_wrench", "q", q, model.nq), array("shaking_wrench", "v", v, model.nv)
     return -np.asarray(
         jvp(model, "momentum", {"q": q, "v": v}, {"q": v, "v": array("shaking_wrench", "a", a, model.nv)})[1]
@@ -130,6 +132,7 @@ def steady_motion(model: Model, q: ArrayLike, input: str, speed: float = 1.0) ->
         speed: its rate, rad/s or m/s.
 
     """
+    require_model("steady_motion", model)
     owner = "steady_motion"
     q, speed = batch(owner, "q", q, model.nq), number(owner, "speed", speed)
     at = model.v_slice(input)

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.synthesis.synthesise import shown_progress
 from cardan.errors import InputError, ModelError
 from cardan.model.model import Model
 from cardan.model.values import array, number, one, shown, whole
+from cardan.results.progress import progress_bar
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.kernels import tree_kernel
 from cardan.structure.rows import row_sizes
@@ -140,7 +140,7 @@ def monte_carlo(
     study = _Study(owner, model, quantity, ranges, q, hold)
     n, seed = whole(owner, "samples", samples, least=2), whole(owner, "seed", seed, least=0)
     x = study.spread(n, seed)
-    with shown_progress(progress, "Monte-Carlo") as report:
+    with progress_bar(progress, "Monte-Carlo", 1.0) as report:
         values, failed = study.evaluate(x, report)
     if failed.all():
         raise ModelError(f"{owner}: the loops can be closed at none of {n} samples; narrow the ranges, or give q")
@@ -169,7 +169,7 @@ def sobol_indices(
     mixed = np.tile(A, (d, 1, 1))
     for k in range(d):
         mixed[k, :, k] = B[:, k]
-    with shown_progress(progress, "Sobol") as report:
+    with progress_bar(progress, "Sobol", 1.0) as report:
         values, failed = study.evaluate(np.concatenate([A, B, mixed.reshape(-1, d)]), report)
     if failed.any():
         raise ModelError(

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,6 @@ from cardan.analysis.kinematics.targets import Aim, read_targets
 from cardan.analysis.synthesis.linkage_problem import Coordinate, LinkageProblem, Place, Transmission
 from cardan.analysis.synthesis.search import (
     VIOLATED,
-    Report,
     Starts,
     better,
     bring_together,
@@ -29,6 +28,7 @@ from cardan.functions.kinematics import body_poses, frame_pose
 from cardan.model.body import Joint
 from cardan.model.model import Model
 from cardan.model.values import batch, counted, number, one, shown, whole
+from cardan.results.progress import progress_bar
 from cardan.structure.assemble import assemble
 from cardan.structure.planarity import find_plane, is_planar
 
@@ -212,7 +212,7 @@ def synthesise(
     )
     u = _first_unknowns(problem, task, starts, spread, seed)
     q0, others = _first_configurations(owner, model, q, starts)
-    with shown_progress(progress, "synthesis") as report:
+    with progress_bar(progress, "synthesis", 1.0) as report:
         laid = lay_out(problem, u, q0, sweep, (others, np.roll(others, 1, axis=0)))
         rounds = 3 if problem.has_free_input else 1  # with better dimensions other inputs are nearest
         for turn in range(rounds):
@@ -222,15 +222,6 @@ def synthesise(
                 laid = better(problem, u, laid, lay_out(problem, u, laid[:, 0], sweep))
         found = descend(problem, u, laid, iterations, lambda x: report(0.3 + 0.7 * x))
     return _result(owner, problem, task, found)
-
-
-@contextmanager
-def shown_progress(wanted: bool | None, name: str) -> Iterator[Report]:
-    """A function that takes how far a task is, 0 to 1; a bar on a terminal after two seconds, or as `wanted`."""
-    from cardan.results.simulate import _progress
-
-    with _progress(wanted, name, 0.0, 1.0, 1) as report:
-        yield report
 
 
 class _Task:

@@ -50,7 +50,7 @@ def sample_ports(*, fixed: bool, paired: bool) -> SamplePorts:
     """What the ports of a march of explicit steps mean, of `fixed` length or not, with pairs of numbers or not."""
     return SamplePorts(
         "t", "h", "steps", "outcome", "end", "limit", ("q", "v", "work"), int(Outcome.TOO_MANY_STEPS),
-        int(Outcome.SINGULAR), (ON_STEP, STRETCH - 1) if fixed else None, "_lo" if paired else "",
+        int(Outcome.SINGULAR), STRETCH, ON_STEP if fixed else None, "_lo" if paired else "",
     )  # fmt: skip
 
 

@@ -24,7 +24,7 @@ from cardan.formulation.coordinates import velocity_of_rates
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
 from cardan.integrate.events import Event
 from cardan.integrate.explicit import step as text
-from cardan.integrate.explicit.step import CONTROL, ExplicitEquations, ExplicitState, Graphs, Step
+from cardan.integrate.explicit.step import ExplicitEquations, ExplicitState, Graphs, Step
 from cardan.integrate.explicit.stepper import ExplicitKernels
 from cardan.integrate.explicit.tableau import Tableau
 from cardan.integrate.kernel import Given
@@ -97,7 +97,7 @@ class StepDerivatives(ExplicitKernels):
         """
         numbers = (Port("last", ()), Port("ahead", ()), Port("count", ()))
         state = (*self._ports(*self.names), *numbers, Port("X", (BLOCK * self.row,)))
-        inputs = (*state, *self._data_ports(*CONTROL), Port("limit", ()))
+        inputs = (*state, *self._data_ports(*self.control), Port("limit", ()))
         return self._kernel("recorded_march", inputs, state, lambda: self._record(self._recorded_step), BLOCK)
 
     @cached_property

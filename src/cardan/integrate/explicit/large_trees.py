@@ -73,7 +73,8 @@ class _LargeTreeStep:
         scratch = {name: one for name in ("length", "squares", "size", "accept", "mean_power", "new_speed")}
         scratch |= {"new_q": q, "new_v": v, "new_g": g}
         scratch |= {f"k{name}{i}": size for i in range(tableau.stages) for name, size in (("q", q), ("v", v))}
-        data = {name: (1, 1) for name in (CONTROL if controlled else ("h",))}
+        self.pause = ["pause"] if tableau.adaptive else []
+        data = {name: (1, 1) for name in ((*CONTROL, *self.pause) if controlled else ("h",))}
         self.carried, self.scratch = len(state), len(scratch)
         self.arguments = StepArguments({**state, **scratch, **data, "tau": v})
         self.each = self.arguments.each
@@ -95,13 +96,16 @@ class _LargeTreeStep:
     def _length(self) -> list[Each]:
         """The length of the step; the sums are set to zero."""
 
-        def choose(t: Matrix, h: Matrix, outcome: Matrix, end: Matrix, max_step: Matrix) -> Sequence[Any]:
-            s, control = _state(t=t, h=h, outcome=outcome), StepControl(end, 0, 0, max_step)
-            return text.step_length(s, control), 0, 0, 0, 0
+        def choose(t: Matrix, h: Matrix, outcome: Matrix, *control: Matrix) -> Sequence[Any]:
+            return text.step_length(_state(t=t, h=h, outcome=outcome), self._control(*control)), 0, 0, 0, 0
 
         if self.controlled:
-            return [self.each(choose, "t h outcome end max_step", "length squares size mean_power new_speed")]
+            reads = " ".join(["t h outcome end max_step", *self.pause])
+            return [self.each(choose, reads, "length squares size mean_power new_speed")]
         return [self.each(lambda h: [h, 0], "h", "length mean_power")]
+
+    def _control(self, end: Matrix, max_step: Matrix, pause: Matrix | None = None) -> StepControl:
+        return StepControl(end, 0, 0, max_step, pause=pause)
 
     def _stage(self, i: int, rates: Each) -> list[Any]:
         """`k_i`; the first is evaluated at the start of the step, or known from the step before."""
@@ -162,8 +166,8 @@ class _LargeTreeStep:
             return *measure(*x), total + tau * self._mean(x[2], x[3], x[7:]), speed + x[4] ** 2
 
         def decide(*x: Matrix) -> Sequence[Any]:
-            length, squares, size, end, new_g, *rest = x
-            control, s = StepControl(end, 0, 0, 0), _state(**dict(zip(names, rest, strict=True)))
+            length, squares, size, new_g, *rest = x
+            control, s = self._control(*rest[len(names) :]), _state(**dict(zip(names, rest, strict=False)))
             directions = np.array([event.direction for event in self.events])
             accept, to = text.decide(tableau, s, control, length, squares, size, new_g, directions, self.nq + self.nv)
             return [*(getattr(to, name) for name in names), accept, text.is_running(to, control)]
@@ -173,7 +177,7 @@ class _LargeTreeStep:
             return where(accept, W + length * power, W), where(accept, ca.fmax(new_speed, speed), speed)
 
         measured = f"squares size length * new_* rtol atol {_stages(tableau.stages)}"
-        own = " ".join(names)
+        own, limits = " ".join(names), " ".join(["end max_step", *self.pause])
         pieces = [
             self.each(measure, measured.replace("*", "q"), "squares size", self.nq),
             self.each(
@@ -182,7 +186,7 @@ class _LargeTreeStep:
                 "squares size mean_power new_speed",
                 self.nv,
             ),
-            self.each(decide, f"length squares size end new_g {own}", f"{own} accept busy"),
+            self.each(decide, f"length squares size new_g {own} {limits}", f"{own} accept busy"),
             self.each(account, "accept work length mean_power new_speed speed", "work speed"),
             *self._for_both(lambda accept, new, y: [where(accept, new, y)], "accept new_* *", "*"),
         ]

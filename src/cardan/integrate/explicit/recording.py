@@ -213,7 +213,7 @@ class RecordingStepper(ExplicitStepper):
         seen, block = [to_device(x, card) for x in self._seen], to_device(on_host(self._block), card)
         zero = to_device(np.zeros(B), card)
         fixed = [to_device(x, card) if np.ndim(x) else x for x in (end, *data)]
-        told = {name: s[name] for name in ("t", "outcome", "steps")}
+        told = {name: s[name] for name in ("t", "h", "outcome", "steps")}
         while True:
             less = self._less_spent(told, end)
             if less is not told:
@@ -227,7 +227,7 @@ class RecordingStepper(ExplicitStepper):
             if number.any():
                 arrived = (told["t"] == end) & (end == self.target)
                 self._steps.append(Block(number, block, arrived, kernels))
-            if not ((told["t"] < end) & (told["outcome"] == 0)).any():
+            if not self._running(told, end).any():
                 break
         self._block, self._seen = block, (last.numpy(), ahead.numpy())
         return {**s, **{name: value.numpy() for name, value in here.items()}}

@@ -390,13 +390,17 @@ STATE = tuple(f.name for f in fields(ExplicitState))
 
 @dataclass
 class StepControl:
-    """Time to stop at, relative and absolute tolerance, longest step; the low part of the time, if it is a pair."""
+    """Time to stop at, relative and absolute tolerance, longest step; the low part of the time, if it is a pair.
+
+    Methods that choose their steps end one at `end`, and take none beyond `pause`: a lane waits there.
+    """
 
     end: Scalar
     rtol: Scalar
     atol: Scalar
     max_step: Scalar
     end_lo: Scalar = 0.0
+    pause: Scalar | None = None
 
 
 CONTROL = ("end", "rtol", "atol", "max_step")
@@ -408,21 +412,27 @@ def time_left(s: ExplicitState, control: StepControl) -> Matrix:
     return left + (control.end_lo - s.t_lo) if s.is_paired else left
 
 
-def step_length(s: ExplicitState, control: StepControl) -> Matrix:
-    """Length of the step to take: to the end if that is near; zero for a lane that has stopped."""
+def next_length(s: ExplicitState, control: StepControl) -> Matrix:
+    """Length of the next step of a running lane: to the end if that is near."""
     import casadi as ca
 
     left = time_left(s, control)
     h = ca.fmin(s.h, control.max_step)
-    h = where(h * STRETCH >= left, left, h)
-    return where(is_running(s, control), h, 0.0)
+    return where(h * STRETCH >= left, left, h)
+
+
+def step_length(s: ExplicitState, control: StepControl) -> Matrix:
+    """Length of the step to take; zero for a lane that has stopped or waits."""
+    return where(is_running(s, control), next_length(s, control), 0.0)
 
 
 def is_running(s: ExplicitState, control: StepControl) -> Matrix:
-    """Whether a lane has neither arrived nor stopped."""
+    """Whether a lane has neither arrived nor stopped, and its next step does not lead beyond the pause."""
     import casadi as ca
 
     goes_on = time_left(s, control) > 0 if s.is_paired else s.t < control.end
+    if control.pause is not None:
+        goes_on = ca.logic_and(goes_on, control.pause - s.t >= next_length(s, control))
     return ca.logic_and(goes_on, s.outcome == Outcome.ARRIVED)
 
 

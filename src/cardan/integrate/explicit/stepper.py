@@ -29,7 +29,7 @@ from cardan.integrate.explicit.step import (
 from cardan.integrate.explicit.tableau import Tableau
 from cardan.integrate.integrators import SINGLE, Request
 from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels
-from cardan.integrate.stepper import BatchStepper, Outcome, States
+from cardan.integrate.stepper import STRETCH, BatchStepper, Outcome, States, chosen_states, next_stop
 from cardan.lazy import cached_property
 from cardan.machines.cuda.place import Place
 from cardan.machines.ufunc.kernel import Kernel
@@ -61,7 +61,7 @@ class ExplicitKernels(IntegratorKernels):
 
     @cached_property
     def march(self) -> Kernel:
-        """Steps until a time: state and `end, rtol, atol, max_step, tau, p, limit` to state."""
+        """Steps until a time: state and `end, rtol, atol, max_step, (pause), tau, p, limit` to state."""
         state, data = self._ports(*self.names), self._data_ports(*self.control)
         inputs = (*state, *data, Port("limit", ()))
         return self._kernel("march", inputs, state, lambda: self._record(self._controlled_step), MANY_STEPS)
@@ -125,7 +125,7 @@ class ExplicitKernels(IntegratorKernels):
     @property
     def control(self) -> tuple[str, ...]:
         """Names of what controls the steps."""
-        return (*CONTROL, "end_lo") if self.paired else CONTROL
+        return (*CONTROL, *(["end_lo"] if self.paired else []), *(["pause"] if self.tableau.adaptive else []))
 
     def _present(self, *names: str) -> tuple[str, ...]:
         absent = set() if self.events else {"g"}
@@ -208,7 +208,7 @@ class ExplicitKernels(IntegratorKernels):
         """State, controls, length of the step, and a function that finishes it: accept or retry."""
         import casadi as ca
 
-        control = StepControl(*(ca.SX.sym(name) for name in self.control))
+        control = StepControl(**{name: ca.SX.sym(name) for name in self.control})
         directions = np.array([event.direction for event in self.events])
 
         def finish(step: Step) -> tuple[list[Any], Any]:
@@ -294,6 +294,7 @@ def joined_state(s: States) -> States:
 CAREFUL_STEPS = 16  # attempts at careful steps before the usual ones are tried again
 STUCK = 1e-10  # of the time: careful steps that lead no farther lead nowhere
 RECOVERED = 20.0  # the first careful step by the last refused one
+NO_PAUSE = np.asarray(np.inf)
 SUBSTEPS = ((1, 1), (1, 2), (1, 3), (2, 3), (2, 5), (3, 7))  # so many fixed steps become so many careful ones
 OPEN = 1e-6  # m or rad: a larger gap before the last iteration means that they did not converge
 
@@ -313,6 +314,7 @@ class ExplicitStepper(BatchStepper):
         self.has_fixed_steps = not tableau.adaptive
         self.place = self.threads if isinstance(self.threads, Place) else None
         self.control = tuple(np.asarray(x, dtype=float) for x in (request.rtol, request.atol, request.max_step))
+        self.pause = NO_PAUSE
 
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start at a state."""
@@ -339,10 +341,47 @@ class ExplicitStepper(BatchStepper):
         return {name: np.array(value) for name, value in zip(kernels.evaluated, values, strict=True)}
 
     def _march(self, s: States, end: np.ndarray) -> States:
-        s = self._run(s, end, *self.control, self.tau, *self.parameters)
+        s = self._run(s, end, *self._control, self.tau, *self.parameters)
         while (s["outcome"] == Outcome.SINGULAR).any():
-            s = self._run(self._with_care(s, end), end, *self.control, self.tau, *self.parameters)
+            s = self._run(self._with_care(s, end), end, *self._control, self.tau, *self.parameters)
         return s
+
+    @property
+    def _control(self) -> tuple[np.ndarray, ...]:
+        """What controls the steps, beside their end."""
+        return (*self.control, self.pause) if self.tableau.adaptive else self.control
+
+    def _chosen_steps(self, t: float) -> States | None:
+        """Take all steps that end until `t`; the states at `t` if that is inside the next step, None if they are kept.
+
+        Such a time is reached by a shorter step that is not kept, so that samples change no step.
+        """
+        stop = next_stop(self.stops, t)
+        if stop == np.inf:  # nothing says how far steps may go
+            self.s = self._march(self.s, np.asarray(float(t)))
+            return None
+        self.pause = np.asarray(float(t))
+        if self._running(self.s, np.asarray(stop)).any():
+            self.s = self._march(self.s, np.asarray(stop))
+        self.pause = NO_PAUSE
+        if not ((self.s["t"] < t) & (self.s["outcome"] == 0)).any():
+            return None
+        part = self._partly(self.s["h"], t)
+        kept = part["outcome"] != self.s["outcome"]  # an event or a failure ends the step there
+        self.s = chosen_states(kept, part, self.s)
+        return part
+
+    def _running(self, s: States, end: np.ndarray) -> np.ndarray:
+        running = super()._running(s, end)
+        if self.pause is NO_PAUSE:
+            return running
+        left, h = end - s["t"], np.minimum(s["h"], self.control[2])
+        return running & (self.pause - s["t"] >= np.where(h * STRETCH >= left, left, h))
+
+    def _restart(self, at_event: np.ndarray) -> None:
+        super()._restart(at_event)
+        if self.tableau.adaptive:  # the length of the last step depends on what followed the event
+            self.s["h"] = np.where(at_event, self._first_step(), self.s["h"])
 
     def _with_care(self, s: States, end: np.ndarray) -> States:
         """The states after a few careful steps of the systems that need them; one that fails again has failed."""
@@ -359,12 +398,13 @@ class ExplicitStepper(BatchStepper):
         start["outcome"] = np.zeros(len(rows))
 
         def attempt(start: States, end: np.ndarray, limit: int) -> States:
-            given = (*(start[name] for name in self.names), end, *self.control, tau, *parameters)
+            given = (*(start[name] for name in self.names), end, *self._control, tau, *parameters)
             out = careful.march(*given, np.asarray(float(limit)), threads=self.threads)
             return dict(zip(self.names, out, strict=True))
 
         if self.tableau.adaptive:
-            after = attempt(start | {"h": start["h"] * RECOVERED}, end, CAREFUL_STEPS)
+            longer = np.minimum(start["h"] * RECOVERED, self.pause - start["t"])
+            after = attempt(start | {"h": np.maximum(start["h"], longer)}, end, CAREFUL_STEPS)
         else:
             after = start | {"outcome": np.full(len(rows), float(Outcome.SINGULAR))}
             for steps, parts in SUBSTEPS:

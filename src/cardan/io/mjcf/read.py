@@ -1,8 +1,8 @@
-"""MJCF read into a mechanism: bodies and their inertia, joints, springs, loops, actuators, keyframes.
+"""MJCF read into a mechanism: bodies, their inertia and shapes, joints, springs, loops, actuators, keyframes.
 
-SI units, except that the file chooses the unit of angles; quaternions (w, x, y, z). What does not concern dynamics
-(textures, cameras, materials) is ignored. Unsupported features that do (contact, tendons, limits as forces, ...) are
-listed in `model.losses`. Unsupported features that would change the bodies themselves are rejected.
+SI units, except that the file chooses the unit of angles; quaternions (w, x, y, z). Other things that do not concern
+dynamics (cameras, images of textures) are ignored. Unsupported features that do (contact, tendons, limits as forces,
+...) are listed in `model.losses`. Unsupported features that would change the bodies themselves are rejected.
 
 Source: MuJoCo's documentation, XML reference and modeling.
 """
@@ -25,6 +25,7 @@ from cardan.io.mjcf.expand import Attacher
 from cardan.io.mjcf.item import Folder, Item, read_tree
 from cardan.io.mjcf.joints import Joints
 from cardan.io.mjcf.options import Options
+from cardan.io.mjcf.shapes import Shapes
 from cardan.io.mjcf.solids import NOTHING, SHAPES, SMALLEST, Inertial, Meshes, inertial_of, merged, place, require_mass
 from cardan.io.mjcf.vocabulary import TOP
 from cardan.io.mjcf.world import BodyItem, World
@@ -93,6 +94,8 @@ class _Reader:
         self._add_bodies()
         for name, joint, own in actuators.all:
             m.actuator(name, joint, **own)
+        shapes = Shapes(self.section("asset"), self.defaults, self.meshes, options.angles)
+        shapes.add(m, self.world.bodies, self.names)
         sites = self._add_sites()
         names = [self.names[id(body)] for body in self.world.bodies]
         equalities = Equalities(m, self.joints, names, sites)

@@ -20,6 +20,7 @@ import numpy as np
 
 from cardan.io.export import Branch, add, branches, check_names, document, finite_data, left_out, name_of, unlike, words
 from cardan.io.mjcf.item import COUNTED, ELEMENTS
+from cardan.io.mjcf.shapes import GeomWriter
 from cardan.model.body import Body, Joint, JointData
 from cardan.model.force import TORSION, Coupling, Force
 from cardan.model.joint import REVOLUTE, RIGID, SPHERICAL
@@ -141,11 +142,20 @@ class _MjcfWriter:
         root = ElementTree.Element("mujoco", model=self.model.name)
         add(root, "compiler", angle="radian", autolimits="true", inertiafromgeom="false")
         add(root, "option", gravity=words(self.model.gravity))
+        geoms = GeomWriter(root)
         self.nodes[GROUND] = add(root, "worldbody")
         ahead = list(reversed(self.on.get(GROUND, [])))
         while ahead:
             body = self._body(ahead.pop())
             ahead += reversed(self.on.get(body, []))
+        self.losses += geoms.write(self.nodes[GROUND], "ground", self.model.ground_shapes, Pose())
+        for b, seen in enumerate(self.model.bodies):
+            if b in self.nodes:
+                self.losses += geoms.write(self.nodes[b], f"body {seen.name!r}", seen.shapes, self.places[b])
+            elif seen.shapes:
+                self.losses.append(f"body {seen.name!r}: its shapes are left out with it")
+        if not len(geoms.assets):
+            root.remove(geoms.assets)
         for frame in self.model.frames:
             self._site(frame.name, frame.body, frame.at)
         equality = ElementTree.Element("equality")

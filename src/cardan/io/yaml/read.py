@@ -7,13 +7,14 @@ element and the rule. Errors of the builder are given the line of the entry that
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cardan.errors import FileError, nearest, visible
+from cardan.errors import FileError, ModelError, nearest, visible
+from cardan.io.mesh_path import MeshFolders
 from cardan.io.policy import Policy, Word
 from cardan.io.text_file import BODIES, placing, read_text, too_many_states
 from cardan.io.yaml import function, schema
@@ -26,6 +27,7 @@ from cardan.model.field import EFFORT, FUNCTIONS, MOMENT_AND_FORCE
 from cardan.model.force import ForceKind, force_kinds
 from cardan.model.joint import Free, Kind, joint_types
 from cardan.model.model import Model
+from cardan.model.shape import Shape
 
 SIZE_LIMIT = 10 * 2**20
 """Largest file that is read, bytes."""
@@ -67,22 +69,23 @@ class Description:
 
 def read_yaml(
     path_or_text: str | Path, *, parameters: Mapping[str, float | str] | None = None, gravity: Any = None,
-    policy: Word = "strict",
+    policy: Word = "strict", folder: Path | None = None,
 ) -> Description:  # fmt: skip
-    """Read a YAML file, or its text (a string of several lines); `parameters` and `gravity` replace the file's."""
-    if isinstance(path_or_text, str) and "\n" in path_or_text:
-        source, text = "YAML text", path_or_text
-    else:
-        source, text = str(path_or_text), read_text(Path(path_or_text), SIZE_LIMIT)
+    """Read a YAML file, or its text (a string of several lines); `parameters` and `gravity` replace the file's.
+
+    `folder` is the one that meshes must be in; by default the one above the file's.
+    """
+    path = None if isinstance(path_or_text, str) and "\n" in path_or_text else Path(path_or_text)
+    source, text = ("YAML text", str(path_or_text)) if path is None else (str(path), read_text(path, SIZE_LIMIT))
     top = NodeReader(parse_yaml(text, source), source, policy=Policy(policy))
-    return _MechanismReader(top, dict(parameters or {}), gravity).read()
+    return _MechanismReader(top, dict(parameters or {}), gravity, MeshFolders(path, folder)).read()
 
 
 class _MechanismReader:
     """From the nodes of a file to a mechanism, section by section."""
 
-    def __init__(self, top: NodeReader, replaced: dict[str, float | str], gravity: Any) -> None:
-        self.top, self.replaced = top, replaced
+    def __init__(self, top: NodeReader, replaced: dict[str, float | str], gravity: Any, folders: MeshFolders) -> None:
+        self.top, self.replaced, self.folders = top, replaced, folders
         table = top.table("")
         if "cardan" not in table.entries:
             raise top.error(f"the file does not say 'cardan: {schema.VERSION}'; is it a mechanism of this format?", 1)
@@ -113,6 +116,9 @@ class _MechanismReader:
         for section, add in sections.items():
             for name, reader in self.named(section):
                 add(name, reader)
+        if self.section("ground").entries:
+            ground = replace(self.top, node=self.section("ground"), owner="ground", what="")
+            m.shape(m.ground, *self.shapes(entries_of(ground, schema.GROUND).get("shape", ())))
         for loss in self.head.get("losses", ()):
             m.lose(visible(loss))
         for note in (*self.head.get("notes", ()), *self.top.policy.notes):
@@ -171,8 +177,23 @@ class _MechanismReader:
         values = entries_of(reader, schema.BODIES)
         if "inertia" in values:
             values["inertia"] = values["inertia"](values.get("mass", 0.0))
+        values |= {"shape": self.shapes(values["shape"])} if "shape" in values else {}
         with self.adding(reader, f"body {name!r}"):
             reader.policy.add_body(self.mechanism, name, reader.error, **values)
+
+    def shapes(self, recipes: Sequence[schema.ShapeRecipe]) -> list[Shape]:
+        """Make the shapes of a body or of the ground; mesh files are found, not read."""
+        made: list[Shape] = []
+        for name, values, reader in recipes:
+            try:
+                if name == "mesh":
+                    file, scale = values.pop("file"), values.pop("scale", 1.0)
+                    made.append(self.folders.mesh(file, scale, **values))
+                else:
+                    made.append(schema.SHAPES[name][0](**values))
+            except ModelError as error:
+                raise reader.error(f"is wrong: {str(error).partition(': ')[2]}") from None
+        return made
 
     def joint(self, name: str, reader: NodeReader) -> None:
         types = joint_types()

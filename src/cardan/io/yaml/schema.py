@@ -21,6 +21,7 @@ from cardan.model.field import Field
 from cardan.model.force import FORCES, ForceKind
 from cardan.model.joint import OWN_TYPES, JointType
 from cardan.model.pose import Pose
+from cardan.model.shape import Box, Capsule, Cylinder, Ellipsoid, Extrusion, Mesh, MeshFile, Rod, Shape, Sphere
 
 Schema = dict[str, Any]
 MEASURE: Schema = {"$ref": "#/$defs/measure"}
@@ -238,6 +239,105 @@ INERTIA = Form(
     _read_inertia, {"anyOf": [{"type": "array", "minItems": 3, "maxItems": 6}, {"const": "point"}, _solid_schema()]}
 )
 
+# Shapes.
+
+
+def _read_corners(reader: NodeReader) -> list[list[float]]:
+    """Corners [x, y] of a plane figure."""
+    return [several(item, ["length"] * 2) for item in reader.items()]
+
+
+def _read_scale(reader: NodeReader) -> Any:
+    return several(reader, ["number"] * 3) if isinstance(reader.node, List) else reader.number("number")
+
+
+def _read_colour(reader: NodeReader) -> Any:
+    """A name, "#rrggbb", or 3 or 4 numbers from 0 to 1."""
+    return [item.number("number") for item in reader.items()] if isinstance(reader.node, List) else reader.text()
+
+
+def _triples(kind: type) -> Callable[[NodeReader], np.ndarray]:
+    def read(reader: NodeReader) -> np.ndarray:
+        words = reader.text().split()
+        try:
+            return np.array([kind(word) for word in words]).reshape(-1, 3)
+        except (ValueError, OverflowError):
+            raise reader.error(f"must be text of triples of numbers, got {len(words)} words") from None
+
+    return read
+
+
+CORNERS = Form(_read_corners, {"type": "array", "items": _array(MEASURE, 2), "minItems": 3})
+HOLES = Form(
+    lambda reader: [_read_corners(item) for item in reader.items()], {"type": "array", "items": CORNERS.schema}
+)
+SCALE = Form(_read_scale, {"anyOf": [MEASURE, VECTOR]})
+COLOUR = Form(_read_colour, {"anyOf": [{"type": "string"}, {"type": "array", "minItems": 3, "maxItems": 4}]})
+TRIPLES = {kind: Form(_triples(kind), {"type": "string"}) for kind in (float, int)}
+LENGTH = number("length")
+
+SHAPES: dict[str, tuple[Callable[..., Shape], dict[str, Form], tuple[str, ...]]] = {
+    "box": (Box, {"size": vector()}, ("size",)),
+    "sphere": (Sphere, {"radius": LENGTH}, ("radius",)),
+    "ellipsoid": (Ellipsoid, {"radii": vector()}, ("radii",)),
+    "cylinder": (Cylinder, {"radius": LENGTH, "length": LENGTH, "axis": AXIS}, ("radius", "length")),
+    "capsule": (Capsule, {"radius": LENGTH, "length": LENGTH, "axis": AXIS}, ("radius", "length")),
+    "rod": (Rod, {"start": vector(), "end": vector(), "radius": LENGTH}, ("start", "end", "radius")),
+    "extrusion": (
+        Extrusion, {"outline": CORNERS, "thickness": LENGTH, "holes": HOLES}, ("outline", "thickness"),
+    ),
+    "mesh": (MeshFile, {"file": TEXT, "scale": SCALE}, ("file",)),
+    "triangles": (Mesh, {"vertices": TRIPLES[float], "faces": TRIPLES[int]}, ("vertices", "faces")),
+}  # fmt: skip
+"""How each shape is made, its entries, and which of them must be given; all have `at` and `colour` too."""
+ANY_SHAPE: dict[str, Form] = {"at": POSE, "colour": COLOUR}
+ShapeRecipe = tuple[str, dict[str, Any], NodeReader]
+"""The name of a shape, its values, and where it is in the file."""
+
+
+def _read_shapes(reader: NodeReader) -> list[ShapeRecipe]:
+    """One shape such as `{box: {size: [1, 2, 3]}}`, or a list of them."""
+    return [_read_shape(item) for item in (reader.items() if isinstance(reader.node, List) else [reader])]
+
+
+def _read_shape(reader: NodeReader) -> ShapeRecipe:
+    table = reader.table("{box: {size: [0.1, 0.1, 0.4]}}")
+    if len(table.entries) != 1:
+        raise reader.error(f"must name one shape of {', '.join(SHAPES)}, got {described(table)}")
+    name, node = next(iter(table.entries.items()))
+    if name not in SHAPES:
+        raise reader.error(f"has no shape {name!r}{nearest(name, SHAPES)}")
+    _, forms, needed = SHAPES[name]
+    inner = reader.inner(node, f"{reader.what}.{name}")
+    entries = inner.table(f"{{{', '.join(forms)}}}")
+    forms = forms | ANY_SHAPE
+    for key in entries.entries:
+        if key not in forms:
+            raise inner.error(f"has no entry {key!r}{nearest(key, forms)}", entries.keys[key].line)
+    missing = [key for key in needed if key not in entries.entries]
+    if missing:
+        raise inner.error(f"needs {' and '.join(missing)}; give it")
+    values = {key: forms[key].read(inner.inner(node, f"{inner.what}.{key}")) for key, node in entries.entries.items()}
+    return name, values, inner
+
+
+def _shape_schema() -> Schema:
+    shapes = {
+        name: {
+            "type": "object",
+            "properties": {key: form.schema for key, form in (forms | ANY_SHAPE).items()},
+            "required": list(needed),
+            "additionalProperties": False,
+        }
+        for name, (_, forms, needed) in SHAPES.items()
+    }
+    return {
+        "type": "object", "properties": shapes, "additionalProperties": False, "minProperties": 1, "maxProperties": 1,
+    }  # fmt: skip
+
+
+SHAPE = Form(_read_shapes, {"anyOf": [_shape_schema(), {"type": "array", "items": _shape_schema()}]})
+
 # Numbers that belong to a joint: their units along a coordinate that is an angle, and along one that is a length.
 
 COORDINATE, RATE, EFFORT = "rad|m", "rad/s|m/s", "N m|N"
@@ -315,7 +415,10 @@ BODIES: Entries = {
     "judge": Entry(
         choice("body", "link", "nothing"), "what must obey the rules of inertia: the body, or all fixed to it"
     ),
+    "shape": Entry(SHAPE, "what is seen of it: a shape such as {box: {size: [1, 2, 3]}}, or a list of them"),
+    "density": Entry(number("density"), "kg/m^3; mass, centre of mass and inertia are then those of the shape"),
 }
+GROUND: Entries = {"shape": Entry(SHAPE, "what is seen of the ground: a shape, or a list of them")}
 
 JOINTS: Entries = {
     "type": Entry(TEXT, "kind of joint", needed=True),
@@ -457,6 +560,7 @@ SECTIONS: Entries = {
     "gravity": Entry(vector("acceleration"), "acceleration of free fall in ground axes; [0, 0, -9.81] unless given"),
     "parameters": Entry(None, "numbers by name, for expressions"),
     "bodies": Entry(None, "rigid bodies by name", needed=True),
+    "ground": Entry(None, "the shapes of the ground"),
     "joints": Entry(None, "joints by name; one that closes a loop is just another joint"),
     "frames": Entry(None, "frames fixed to bodies, by name"),
     "forces": Entry(None, "forces and drives by name"),
@@ -487,6 +591,7 @@ def json_schema() -> Schema:
         "cardan": {"const": VERSION},
         "parameters": {"type": "object", "additionalProperties": MEASURE},
         "bodies": _by_name(_object(BODIES)),
+        "ground": _object(GROUND),
         "joints": _by_name(_by_type(joints)),
         "frames": _by_name(_object(FRAMES)),
         "forces": _by_name(_by_type(forces)),

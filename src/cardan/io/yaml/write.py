@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import FileError, ModelError
+from cardan.io.mesh_path import mesh_name
 from cardan.io.yaml.expression import number
 from cardan.io.yaml.function import function_entries, value_entries
 from cardan.io.yaml.read import SIZE_LIMIT, Description, read_yaml
 from cardan.io.yaml.schema import AXES as AXIS_NAMES
-from cardan.io.yaml.schema import VERSION
+from cardan.io.yaml.schema import SHAPES, VERSION
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.builder import SNAPPING, Mechanism
 from cardan.model.constraint import Constraint
@@ -30,6 +31,7 @@ from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import joint_types
 from cardan.model.model import Actuator, Model
 from cardan.model.pose import Pose
+from cardan.model.shape import Mesh, MeshFile, Shape, read_colour
 from cardan.model.tree import GROUND, choose_tree, joints_to_keep, notes_on_turns
 from cardan.model.values import floats
 
@@ -80,6 +82,7 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
         "name": thing.name,
         "gravity": _numbers(thing.gravity),
         "bodies": {body.name: _body(thing, body) for body in thing.bodies},
+        "ground": {"shape": _shapes(thing.ground_shapes)} if thing.ground_shapes else {},
         "joints": {joint.name: _joint(joint, body_name) for joint in thing.joints},
         "frames": {frame.name: _frame(frame, body_name) for frame in thing.frames},
         "forces": {force.name: _force(force, body_name, thing.joints) for force in thing.forces},
@@ -161,16 +164,61 @@ def _body(thing: Mechanism | Model, body: Body) -> Entries:
     entries: Entries = {}
     if not _same(body.mass, 0.0):
         entries["mass"] = number(body.mass)
-    if not _same(body.com, ZERO):
+    given = bool(body.shapes) and bool(body.mass)  # left out, they would be those of the shape
+    if given or not _same(body.com, ZERO):
         entries["com"] = _numbers(body.com)
-    if not _same(body.inertia, np.zeros((3, 3))):
+    if given or not _same(body.inertia, np.zeros((3, 3))):
         entries["inertia"] = _inertia(body.inertia)
     if doubt := _doubt(body):
         # the inertia may break the rules even with all bodies fixed to it
         noted = isinstance(thing, Model) and f"{doubt.partition(';')[0]}{KEPT}" in thing.notes
         unjudged = body.name in thing.unjudged if isinstance(thing, Mechanism) else noted
         entries["judge"] = "nothing" if unjudged else "link"
+    if body.shapes:
+        entries["shape"] = _shapes(body.shapes)
     return entries
+
+
+def _shapes(shapes: tuple[Shape, ...]) -> Any:
+    """One shape, or a list of them."""
+    found = [_shape(shape) for shape in shapes]
+    return found[0] if len(found) == 1 else found
+
+
+def _shape(shape: Shape) -> Entries:
+    name = next((name for name, (made, _, _) in SHAPES.items() if made is type(shape)), None)
+    if name is None:
+        raise ModelError(f"shape {type(shape).__name__}: files have no such shape; use one of cd.shape")
+    if isinstance(shape, MeshFile):
+        entries: Entries = {"file": mesh_name(shape)}
+        scale = shape.scale[0] if np.ptp(shape.scale) == 0 else shape.scale
+        entries |= {} if _same(scale, 1.0) else {"scale": _numbers(scale)}
+    elif isinstance(shape, Mesh):
+        entries = {
+            "vertices": " ".join(number(float(x)) for x in shape.vertices.flat),
+            "faces": " ".join(str(k) for k in shape.faces.flat),
+        }
+    else:
+        entries = {key: _shape_entry(key, getattr(shape, key)) for key in SHAPES[name][1]}
+        entries = {key: value for key, value in entries.items() if value not in ([], "z") or key != "axis"}
+        entries = {key: value for key, value in entries.items() if value != []}
+    if not _is_origin(shape.at):
+        entries["at"] = _pose(shape.at)
+    if shape.colour is not None:
+        entries["colour"] = _colour(shape.colour)
+    return {name: entries}
+
+
+def _shape_entry(key: str, value: Any) -> Any:
+    if key == "axis":
+        return _axis(value)
+    return [_numbers(hole) for hole in value] if key == "holes" else _numbers(np.asarray(value))
+
+
+def _colour(colour: tuple[float, ...]) -> Any:
+    """As text where that is exact, as numbers elsewhere."""
+    text = "#" + "".join(f"{round(255 * x):02x}" for x in (colour if colour[3] != 1 else colour[:3]))
+    return text if read_colour("", text) == colour else _numbers(np.array(colour))
 
 
 def _doubt(body: Body) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 from cardan.errors import InputError
 from cardan.machines.cuda import driver
 from cardan.machines.cuda.dlpack import to_capsule
+from cardan.machines.cuda.place import Place, place_of
 from cardan.machines.cuda.streams import let_wait
 from cardan.machines.cuda.view import DEFAULT_STREAM, FLOAT32, FLOAT64, View, contiguous_strides, ordered_strides
 from cardan.on_card import CUDA
@@ -151,6 +152,16 @@ class DeviceArray:
         """Refuse, as `__array__` does."""
         raise InputError(f"{self!r} is not in the host's memory; copy it there with .numpy()")
 
+    def __bool__(self) -> bool:
+        """Refuse, as `__array__` does."""
+        raise InputError(f"{self!r} is not in the host's memory; copy it there with .numpy()")
+
+    def __eq__(self, other: object) -> bool:
+        """Refuse a comparison of numbers: they are on the card."""
+        raise InputError(f"{self!r} is not in the host's memory; compare what .numpy() gives")
+
+    __hash__ = object.__hash__
+
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """The array as CuPy, Numba, Warp and others read it (version 3)."""
@@ -176,20 +187,27 @@ class DeviceArray:
         return to_capsule(self.view())
 
 
-def to_device(array: Any, device: int = 0) -> DeviceArray:
+def to_device(array: Any, device: int | str = 0) -> DeviceArray:
     """Copy numbers to a card: float32 arrays stay float32, all other numbers become float64.
 
-    `device` counts the cards from 0. The result is taken by all functions that take arrays on a card.
+    `device` counts the cards from 0, or is "gpu:1". The result is taken by all functions that take arrays on a card.
     """
+    if isinstance(device, bool) or not isinstance(device, int | np.integer):
+        place = place_of("to_device", device)
+        if not isinstance(place, Place):
+            raise InputError(f"to_device: device must be the number of a card, or 'gpu:1', got {device!r:.60}")
+        device = place.card
+    if np.ma.is_masked(array):
+        raise InputError("to_device: the array has masked entries; fill them, or leave their rows out")
     found = np.asarray(array)
     if found.dtype not in (FLOAT32, FLOAT64):
         if not np.can_cast(found.dtype, FLOAT64, "safe"):
             raise InputError(f"to_device: dtype {found.dtype} cannot become float64 safely; give numbers")
         found = found.astype(FLOAT64)
     found = np.ascontiguousarray(found, found.dtype.newbyteorder("=")).reshape(found.shape)
-    made = DeviceArray.empty(found.shape, found.dtype, device)
+    made = DeviceArray.empty(found.shape, found.dtype, int(device))
     if found.size:
-        driver.card(device).upload(made.pointer, found.ctypes.data, found.nbytes, made.stream)
+        driver.card(int(device)).upload(made.pointer, found.ctypes.data, found.nbytes, made.stream)
     return made
 
 

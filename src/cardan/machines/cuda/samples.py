@@ -5,10 +5,11 @@ the parts of the state that are asked for. So whole runs need one launch, and on
 
 `@samples` has 64-bit arguments only, in the order of `Launch`. Times are reached in one of two ways (`SamplePorts`):
 
-- The steps of the march end at each time.
-- The steps have a fixed length and are counted from `origin`, one for each system. A time inside a step is reached by a
-  shorter step that is not kept: the state waits in the card's memory meanwhile. At or after a `stop` it is kept. The
-  arithmetic is that of `integrate.stepper.BatchStepper._fixed_steps`, rounded in the same places.
+- The march chooses its steps. It pauses before the one that would lead beyond the time, and ends one at a `stop`.
+- The steps have a fixed length and are counted from `origin`, one for each system. At or after a `stop` the last one is
+  shorter, and kept. The arithmetic is that of `integrate.stepper.BatchStepper._fixed_steps`, rounded in the same way.
+
+A time inside a step is reached by a shorter step that is not kept: the state waits in the card's memory meanwhile.
 
 A thread stops at a time's end, when its launch has taken enough steps, or when the outcome of its system is not 0. Its
 status says which; the state is then in the card's memory, and the next launch goes on from there.
@@ -49,7 +50,9 @@ class SamplePorts:
 
     `sampled` are written at every time. `too_many` is the outcome of a system that has taken all steps it may, and
     `careful` one after which the caller takes a shorter step itself. `fixed` are None, or for steps of fixed length how
-    near to the end of a step counts as the end, and how much longer the last one may be, both as parts of a step.
+    near to the end of a step counts as the end; `stretch` is the longest that the last one before a stop may be. Both
+    are parts of a step. `pause` and `longest` are the time to pause at and the longest step of a march that chooses its
+    steps.
     `low` is empty, or what the names of low parts end in where a port is one of a pair: times are then computed in
     float64, and samples are sums of pairs in float64.
     """
@@ -63,8 +66,11 @@ class SamplePorts:
     sampled: tuple[str, ...]
     too_many: int
     careful: int
-    fixed: tuple[float, float] | None
+    stretch: float
+    fixed: float | None
     low: str = ""
+    pause: str = "pause"
+    longest: str = "max_step"
 
     @property
     def key(self) -> str:
@@ -120,7 +126,7 @@ def print_samples(recorded: March, program: Program, ports: SamplePorts, dtype: 
 
 def data_ports(program: Program, ports: SamplePorts) -> list[Port]:
     """The inputs that are neither state nor set by the kernel."""
-    own = {ports.end, ports.end + ports.low, ports.limit, *(port.name for port in program.outputs)}
+    own = {ports.end, ports.end + ports.low, ports.pause, ports.limit, *(port.name for port in program.outputs)}
     return [port for port in program.inputs if port.name not in own]
 
 
@@ -146,7 +152,7 @@ class _SampleLoop(Lines):
         if self.ports.fixed is None:
             self._choose_time()
         else:
-            self._choose_whole_steps(*self.ports.fixed)
+            self._choose_whole_steps(self.ports.fixed, self.ports.stretch - 1)
         self._march()
         self._arrive()
         head = f"define ptx_kernel void @{SYMBOL}({', '.join(parameters)}) {{"
@@ -252,10 +258,11 @@ class _SampleLoop(Lines):
         return found[0], found[1]
 
     def _choose_time(self) -> None:
-        """Steps end at the next time."""
+        """Steps as far as the next time, none beyond it; they end at the next stop."""
         self._say("choose:", "store i64 0, ptr %apart")
-        time, _ = self._times()
-        self._set_time(self.ports.end, time)
+        time, stop = self._times()
+        self._set_time(self.ports.end, stop)
+        self._set_time(self.ports.pause, time)
         self._say("br label %march")
 
     def _choose_whole_steps(self, on_step: float, longer: float) -> None:
@@ -288,10 +295,11 @@ class _SampleLoop(Lines):
         self._set_time(self.ports.end, self.new(f"select i1 {there}, {s} {here}, {s} {end}"))
         self._say("br label %march")
 
-    def _intrinsic(self, name: str) -> str:
-        """Declare a function of one time."""
+    def _intrinsic(self, name: str, arguments: int = 1) -> str:
+        """Declare a function of one time or more."""
         clock = self.clock
-        self.module.declarations.add(f"declare {clock.scalar} @llvm.{name}.{clock.suffix}({clock.scalar})")
+        given = ", ".join([clock.scalar] * arguments)
+        self.module.declarations.add(f"declare {clock.scalar} @llvm.{name}.{clock.suffix}({given})")
         return f"@llvm.{name}.{clock.suffix}"
 
     def _march(self) -> None:
@@ -340,33 +348,47 @@ class _SampleLoop(Lines):
         self._say(f"store i64 {int(Status.UNDER_WAY)}, ptr %was", "br label %leave")
 
     def _is_short(self) -> str:
-        """Whether the end is not reached yet."""
-        here, end = self._joined(self.ports.time), self._joined(self.ports.end)
-        return self.new(f"fcmp olt {self.clock.scalar} {here}, {end}")
+        """Whether the end is not reached yet, nor the pause: as `integrate.explicit.step.is_running` says."""
+        s, ports = self.clock.scalar, self.ports
+        here, end = self._joined(ports.time), self._joined(ports.end)
+        before_end = self.new(f"fcmp olt {s} {here}, {end}")
+        if ports.fixed is not None:
+            return before_end
+        least = self._intrinsic("minnum", 2)
+        h = self.new(f"call {s} {least}({s} {self._get(ports.length)}, {s} {self._get(ports.longest)})")
+        left = self.new(f"fsub {s} {end}, {here}")
+        longer = self.new(f"fmul {s} {h}, {self.clock.number(ports.stretch)}")
+        near = self.new(f"fcmp oge {s} {longer}, {left}")
+        h = self.new(f"select i1 {near}, {s} {left}, {s} {h}")
+        until = self.new(f"fsub {s} {self._get(ports.pause)}, {here}")
+        before_pause = self.new(f"fcmp oge {s} {until}, {h}")
+        return self.new(f"and i1 {before_end}, {before_pause}")
 
     def _arrive(self) -> None:
         """Write a sample, and take the next time."""
         s, ports = self.clock.scalar, self.ports
         self._say("arrived:")
-        if ports.fixed is not None:
-            time, stop = self._times()
-            here = self._joined(ports.time)
-            apart = self.new("load i64, ptr %apart")
-            aside = self.new(f"icmp ne i64 {apart}, 0")
-            self._say(f"br i1 {aside}, label %sample.apart, label %whole", "whole:")
-            inside = self.new(f"fcmp olt {s} {here}, {time}")
-            self._say(f"br i1 {inside}, label %part, label %sample", "part:")  # the state waits outside
-            self._each("s", self.state, load=False)
+        time, stop = self._times()
+        here = self._joined(ports.time)
+        apart = self.new("load i64, ptr %apart")
+        aside = self.new(f"icmp ne i64 {apart}, 0")
+        self._say(f"br i1 {aside}, label %sample.apart, label %whole", "whole:")
+        inside = self.new(f"fcmp olt {s} {here}, {time}")
+        self._say(f"br i1 {inside}, label %part, label %sample", "part:")  # the state waits outside
+        self._each("s", self.state, load=False)
+        if ports.fixed is None:
+            self.store(self.clock.number(float("inf")), self._own(ports.pause))
+        else:
             length = self.new(f"fsub {s} {time}, {here}")
             length = length if s == self.t.scalar else self.new(f"fptrunc double {length} to float")
             self.store(length, self._own(ports.length))
-            self._set_time(ports.end, time)
-            self._say("store i64 1, ptr %apart", "br label %march", "sample.apart:")
-            kept = self.new(f"fcmp oge {s} {time}, {stop}")
-            self._say(f"br i1 {kept}, label %sample, label %back", "back:")
-            self._sample()
-            self._each("s", self.state, load=True)
-            self._say("br label %further", "sample:")
+        self._set_time(ports.end, time)
+        self._say("store i64 1, ptr %apart", "br label %march", "sample.apart:")
+        kept = self.new(f"fcmp oge {s} {time}, {stop}")
+        self._say(f"br i1 {kept}, label %sample, label %back", "back:")
+        self._sample()
+        self._each("s", self.state, load=True)
+        self._say("br label %further", "sample:")
         self._sample()
         self._say("br label %further", "further:")
         k = self.new(f"add i64 {self.new('load i64, ptr %k')}, 1")

@@ -7,7 +7,6 @@ fills the buffers' addresses into the kernel's arguments and starts it there. It
 from __future__ import annotations
 
 import ctypes
-from functools import cache
 from math import prod
 from typing import Any
 
@@ -16,9 +15,8 @@ import numpy as np
 from cardan.machines.cuda import driver
 from cardan.machines.cuda.entry import words_of
 from cardan.machines.cuda.kernel import block_of
-from cardan.machines.host import compiling, load, to_object
 from cardan.machines.ufunc.kernel import Kernel
-from cardan.machines.ufunc.xla import BEGIN
+from cardan.machines.ufunc.xla import BEGIN, is_empty, loaded_handler
 
 # The table of the interface has the function for the stream 80 bytes from its beginning, that for errors 48 bytes.
 _HANDLER = (
@@ -176,16 +174,9 @@ class _Call(ctypes.Structure):
     )
 
 
-@cache
-def _loaded() -> tuple[int, Any]:
-    (address,), held = load(to_object(_HANDLER), "handle")
-    return address, held
-
-
 def handler() -> int:
-    """Address of the handler; it stays as long as the process."""
-    with compiling:
-        return _loaded()[0]
+    """Address of the handler for cards."""
+    return loaded_handler(_HANDLER)
 
 
 def call_address(kernel: Kernel, dtype: np.dtype[Any], rows: int) -> tuple[int, Any] | None:
@@ -194,7 +185,7 @@ def call_address(kernel: Kernel, dtype: np.dtype[Any], rows: int) -> tuple[int, 
     Every array has all rows, in C order. The kernel is compiled for all cards of this machine.
     """
     ports, dtype = kernel.program.ports, np.dtype(dtype)
-    if rows == 0 or not kernel.program.inputs or any(port.size == 0 for port in ports):
+    if is_empty(kernel, rows):
         return None
     cards = [driver.card(0), *(driver.card(index) for index in range(1, driver.card_count()))]
     functions = [kernel.on_card.function(card.index, dtype) for card in cards]

@@ -99,15 +99,26 @@ class _Call(ctypes.Structure):
 
 
 @cache
-def _loaded() -> tuple[int, Any]:
-    (address,), held = load(to_object(_HANDLER), "handle")
+def _loaded(text: str) -> tuple[int, Any]:
+    (address,), held = load(to_object(text), "handle")
     return address, held
 
 
-def handler() -> int:
-    """Address of the handler; it stays as long as the process."""
+def loaded_handler(text: str) -> int:
+    """Address of the handler of this IR; it stays as long as the process."""
     with compiling:
-        return _loaded()[0]
+        return _loaded(text)[0]
+
+
+def handler() -> int:
+    """Address of the handler for the CPU."""
+    return loaded_handler(_HANDLER)
+
+
+def is_empty(kernel: Kernel, rows: int) -> bool:
+    """Whether a call of `kernel` on so many rows has nothing to read or to write."""
+    program = kernel.program
+    return rows == 0 or not program.inputs or any(port.size == 0 for port in program.ports)
 
 
 def call_address(kernel: Kernel, dtype: np.dtype[Any], rows: int) -> tuple[int, Any] | None:
@@ -116,7 +127,7 @@ def call_address(kernel: Kernel, dtype: np.dtype[Any], rows: int) -> tuple[int, 
     Every array has all rows, in C order.
     """
     ports = kernel.program.ports
-    if rows == 0 or not kernel.program.inputs or any(port.size == 0 for port in ports):
+    if is_empty(kernel, rows):
         return None
     wide = rows > few(host().lanes("double" if dtype == np.float64 else "float"))
     variant = kernel.compiled(dtype, wide=wide)

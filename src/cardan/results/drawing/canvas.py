@@ -6,6 +6,8 @@ mechanism the layer decides what covers what: joints over bodies over the ground
 
 from __future__ import annotations
 
+import base64
+import io
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -50,6 +52,16 @@ class Patch:
     ghost: bool
 
 
+@dataclass(frozen=True, eq=False)
+class Raster:
+    """A picture (h, w, 4), bytes with opacity, behind the patches; its lowest and highest point (2,) on the canvas."""
+
+    picture: np.ndarray
+    low: np.ndarray
+    high: np.ndarray
+    opacity: float
+
+
 @dataclass
 class Canvas:
     """Patches seen from a direction; `unit` (m) is the size of a joint symbol.
@@ -60,6 +72,7 @@ class Canvas:
     view: View
     unit: float
     patches: list[Patch] = field(default_factory=list)
+    rasters: list[Raster] = field(default_factory=list)
     opacity: float = 1.0
     ghost: bool = False
     nearest: float = -np.inf
@@ -108,7 +121,8 @@ class Canvas:
 
     def bounds(self) -> tuple[np.ndarray, np.ndarray]:
         """Lowest and highest point (2,) of all patches."""
-        every = np.vstack([p.points for p in self.patches]) if self.patches else np.zeros((1, 2))
+        points = [p.points for p in self.patches] + [np.array([r.low, r.high]) for r in self.rasters]
+        every = np.vstack(points) if points else np.zeros((1, 2))
         return every.min(axis=0), every.max(axis=0)
 
 
@@ -145,7 +159,7 @@ def svg(canvas: Canvas, width: float = 260.0, tallest: float = 220.0) -> str:
     low, high = low - 0.6 * canvas.unit, high + 0.6 * canvas.unit
     span = np.maximum(high - low, 1e-9)
     scale = min(width / span[0], tallest / span[1])
-    paths = []
+    paths = [_embedded(raster, low, high, scale) for raster in canvas.rasters]
     for patch in canvas.sorted():
         xy = np.column_stack([patch.points[:, 0] - low[0], high[1] - patch.points[:, 1]]) * scale
         d = "M" + "L".join(f"{x:.1f} {y:.1f}" for x, y in xy) + ("Z" if patch.closed else "")
@@ -160,3 +174,15 @@ def svg(canvas: Canvas, width: float = 260.0, tallest: float = 220.0) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" viewBox="0 0 {w:.1f} {h:.1f}" '
         f'stroke-linecap="round" stroke-linejoin="round" style="background:#fff">{"".join(paths)}</svg>'
     )
+
+
+def _embedded(raster: Raster, low: np.ndarray, high: np.ndarray, scale: float) -> str:
+    """A picture inside SVG text."""
+    from PIL import Image
+
+    file = io.BytesIO()
+    Image.fromarray(raster.picture).save(file, format="png")
+    (x, y), (w, h) = (raster.low[0] - low[0], high[1] - raster.high[1]), raster.high - raster.low
+    place = " ".join(f'{k}="{scale * v:.1f}"' for k, v in (("x", x), ("y", y), ("width", w), ("height", h)))
+    data = base64.b64encode(file.getvalue()).decode()
+    return f'<image {place} opacity="{raster.opacity:.2g}" href="data:image/png;base64,{data}"/>'

@@ -9,7 +9,7 @@ element is drawn by the mark that its kind declares (`JOINTS`, `BETWEEN_POINTS`)
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -297,6 +297,7 @@ def _head(canvas: Canvas, tip: np.ndarray, along: np.ndarray, depth: float, colo
 BODY_WIDTH = 2.6  # pt
 SMALLEST, LARGEST = 0.022, 0.06  # size of a joint symbol, relative to the whole picture
 VIEWS = tuple((azimuth, elevation) for elevation in (22.0, 35.0) for azimuth in (-60.0, -30.0, -75.0, -120.0, -150.0))
+SHAPED_VIEW = (-40.0, 20.0)  # of robots and other things with a front, which looks along x
 BETTER = 1.25  # factor by which another view must show more than the first to be chosen
 DIRECTIONS = np.array([(0.0, -1.0), (0.0, 1.0), (-1.0, 0.0), (1.0, 0.0)])  # sides for a support, best first
 
@@ -309,7 +310,7 @@ def body_colour(body: int) -> str:
 def begin(model: Model, geometry: Geometry, poses: np.ndarray, view: Any) -> Canvas:
     """An empty canvas for body poses (..., nb, 4, 4), with the given view or the one that shows most."""
     points = np.vstack([_points(geometry, one) for one in poses.reshape(-1, *poses.shape[-3:])])
-    chosen = _chosen_view(model, geometry, points, view)
+    chosen = chosen_view("draw", model, geometry, points, view)
     seen = chosen(points)
     whole = float(np.max(np.ptp(seen, axis=0))) or geometry.length
     return Canvas(chosen, float(np.clip(geometry.size, SMALLEST * whole, LARGEST * whole)))
@@ -339,6 +340,11 @@ def add_particles(canvas: Canvas, points: np.ndarray, masses: np.ndarray) -> Non
 def add_bodies(canvas: Canvas, geometry: Geometry, poses: np.ndarray) -> None:
     """Draw rods and plates; in the flat view a compact body is a wheel about its hinge, or the block of its slider."""
     compact = _compact(geometry) if canvas.view.flat else {}
+    geometry = replace(  # a body with a shape is seen as its shape
+        geometry, strokes=tuple(s for s in geometry.strokes if s.body not in geometry.shaped),
+        plates=tuple(p for p in geometry.plates if p.body not in geometry.shaped),
+    )  # fmt: skip
+    compact = {body: wheel for body, wheel in compact.items() if body not in geometry.shaped}
     for body, (middle, radius) in compact.items():
         if radius:
             rim = canvas.view(place(poses, body, middle)) + radius * ring(64)
@@ -358,20 +364,18 @@ def add_bodies(canvas: Canvas, geometry: Geometry, poses: np.ndarray) -> None:
 def _compact(geometry: Geometry) -> dict[int, tuple[np.ndarray, float]]:
     """Bodies held at one point by a hinge or a slider: their middle, and the radius of a wheel, or 0 for a slider."""
     found = {}
-    for plate in geometry.plates:
-        middle = plate.corners.mean(axis=0)
-        is_box = len(plate.corners) == 8 and np.allclose(plate.corners + plate.corners[::-1], 2 * middle)
+    for plate in (plate for plate in geometry.plates if plate.radius):
         marks = {joint.mark for joint in geometry.joints if plate.body in (joint.parent, joint.child)}
-        if is_box and marks & {"pin", "rail"}:
-            half = np.sort(np.ptp(plate.corners, axis=0))[1] / 2
-            found[plate.body] = (middle, 0.0 if "rail" in marks else float(half))
+        if marks & {"pin", "rail"}:
+            found[plate.body] = (plate.corners.mean(axis=0), 0.0 if "rail" in marks else plate.radius)
     return found
 
 
 def add_centres(canvas: Canvas, geometry: Geometry, poses: np.ndarray) -> None:
     """Draw centres of mass, except those under the symbol of a joint."""
     joints = [canvas.view(joint_position(joint, poses)) for joint in geometry.joints if joint.holds]
-    for point in geometry.centres:
+    sticks = geometry.sticks if geometry.shaped else frozenset(point.body for point in geometry.centres)
+    for point in (point for point in geometry.centres if point.body in sticks):
         at = place(poses, point.body, point.position)
         if all(np.linalg.norm(canvas.view(at) - other) > 0.6 * canvas.unit for other in joints):
             canvas.nearest = _nearest(canvas, geometry, poses, point.body)
@@ -383,8 +387,13 @@ def add_joints(canvas: Canvas, geometry: Geometry, poses: np.ndarray, travelled:
     """Draw the joints, their supports on the ground, and rails as long as their travel over the poses `travelled`."""
     standing: list[np.ndarray] = []
     for joint in geometry.joints:
+        if not geometry.needs_symbol(joint):
+            continue
         at, symbol = joint_position(joint, poses), joint_symbol(joint)
-        if joint.slides:
+        collar = joint.collar(travelled) if joint.slides else None
+        if collar is not None:
+            at = place(poses, joint.parent, joint.at.position) + collar * joint.axes[0].in_ground(poses)
+        elif joint.slides:
             _draw_rail(canvas, joint, poses, travelled)
         if GROUND in (joint.parent, joint.child) and symbol.ground != "none":
             on_rail = joint.slides and joint.parent == GROUND
@@ -429,7 +438,8 @@ def add_elements(canvas: Canvas, model: Model, geometry: Geometry, poses: np.nda
             _on_joint(canvas, "drive", geometry.joints[coupling.joints[0]], poses)
 
 
-def _chosen_view(model: Model, geometry: Geometry, points: np.ndarray, view: Any) -> View:
+def chosen_view(what: str, model: Model, geometry: Geometry, points: np.ndarray, view: Any) -> View:
+    """The given view, azimuth and elevation in degrees; by default flat, or that of a few which shows most points."""
     if view is None and geometry.plane is not None:
         return View(geometry.plane, True)
     if view is not None:
@@ -438,8 +448,10 @@ def _chosen_view(model: Model, geometry: Geometry, points: np.ndarray, view: Any
         except (TypeError, ValueError):
             azimuth = elevation = np.nan
         if not np.isfinite(azimuth + elevation):
-            raise InputError(f"draw: view must be two angles, azimuth and elevation in degrees, got {view!r}")
+            raise InputError(f"{what}: view must be two angles, azimuth and elevation in degrees, got {view!r}")
         return _from_angles(model, azimuth, elevation)
+    if geometry.shaped:
+        return _from_angles(model, *SHAPED_VIEW)
     views = [_from_angles(model, *angles) for angles in VIEWS]
     # a measure of the area that the points cover
     shown = [float(np.linalg.det(np.cov(each(points).T))) if len(points) > 1 else 0.0 for each in views]
@@ -491,12 +503,10 @@ def _side(canvas: Canvas, geometry: Geometry, joint: DrawnJoint, poses: np.ndarr
 def _draw_rail(canvas: Canvas, joint: DrawnJoint, poses: np.ndarray, travelled: np.ndarray) -> None:
     """The rail of a slider: a hatched line beneath it on the ground, a line through it on a body."""
     start, z, u = place(poses, joint.parent, joint.at.position), joint.axes[0].in_ground(poses), canvas.unit
-    lowest, highest = joint.travel(travelled)
+    ends = np.array([start + s * z for s in joint.rail(travelled, (2.4 if joint.parent == GROUND else 1.6) * u)])
     if joint.parent != GROUND:
-        reach = [min(lowest, 0.0) - 1.6 * u, max(highest, 0.0) + 1.6 * u]
-        canvas.line([start + s * z for s in reach], body_colour(joint.parent), 1.6, "rail")
+        canvas.line(ends, body_colour(joint.parent), 1.6, "rail")
         return
-    ends = np.array([start + (lowest - 3.2 * u) * z, start + (highest + 3.2 * u) * z])
     a, b = canvas.view(ends)
     along = (b - a) / max(float(np.linalg.norm(b - a)), 1e-300)
     side = np.array([along[1], -along[0]])

@@ -16,20 +16,22 @@ from cardan.functions.particles import particle_system
 from cardan.model.model import Model
 from cardan.model.values import one
 from cardan.results.drawing import diagram
-from cardan.results.drawing.canvas import Canvas, svg
-from cardan.results.figure import COLOURS, GREY, INK, FigureOutput, new_figure, style
+from cardan.results.drawing.canvas import Canvas, Raster, svg
+from cardan.results.figure import GREY, INK, TRACES, FigureOutput, new_figure, owner_of, style
 from cardan.results.geometry import Geometry, geometry_of, place
-from cardan.structure.assemble import assemble
+from cardan.structure.assemble import assemble, configuration
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-    from numpy.typing import ArrayLike
 
     from cardan.results.trajectory.trajectory import Trajectory
+    from cardan.structure.assemble import Start
 
 CLOSED = 1e-6  # m and rad: a loop with a smaller gap counts as closed
 STROBES = 7
+DOTS, SKIP = 1000, 20  # pixels of shapes along the longer side of a picture; every so many poses are looked at for room
+SMALL_DOTS = 520  # pixels in a notebook
 LARGEST = (5.2, 4.6)  # inch
 NARROWEST = 2.2  # inch, enough for axes, gravity and scale below the picture
 SHORTEST, STRIP = 0.9, 0.5  # inch, least height of the picture and height of the strip below it
@@ -38,9 +40,10 @@ AXES_COLOURS = ("#D55E00", "#009E73", "#0072B2")
 
 
 def draw(
-    model: Model, q: ArrayLike | None = None, *, view: tuple[float, float] | None = None, names: bool = False,
+    model: Model, q: Start = None, *, view: tuple[float, float] | None = None, names: bool = False,
     centres: bool = True, scale: bool = True, particles: bool = False,
     size: tuple[float, float] | None = None, path: str | os.PathLike[str] | None = None, overwrite: bool = False,
+    ax: Axes | None = None,
 ) -> Figure:  # fmt: skip
     """Draw a mechanism as a kinematic diagram: bodies, joints by their kind, force elements, ground, centres of mass.
 
@@ -49,7 +52,8 @@ def draw(
 
     Args:
         model: the mechanism, at one value of its free parameters.
-        q: configuration (nq,), rad and m; by default the model's own start, with its loops closed.
+        q: configuration (nq,), rad and m, or coordinates of some joints by name; by default the model's own start, with
+            its loops closed.
         view: azimuth and elevation of the viewer, degrees; by default flat, or a direction that shows much.
         names: whether to write the names of bodies and joints.
         centres: whether to mark the centres of mass.
@@ -59,12 +63,15 @@ def draw(
         size: width and height, inches; by default fitted to the mechanism.
         path: file to write, .png, .svg or .pdf; it appears only when it is complete.
         overwrite: whether an existing file may be replaced.
+        ax: axes of matplotlib to draw into, in place of a new figure.
 
     """
     if not isinstance(model, Model):
         raise InputError(f"draw: give a model, as mechanism.build() makes it, got {type(model).__name__}")
+    if isinstance(q, str) and q not in model.states and os.path.splitext(q)[1]:
+        raise InputError(f"draw: the configuration comes first, and {q!r} looks like a file; write path={q!r}")
     model.require_one("draw")
-    output = FigureOutput(size, path, overwrite)
+    output = FigureOutput(size, path, overwrite, ax)
     geometry, poses = geometry_of(model), _poses(model, q)
     canvas = _canvas(model, geometry, poses, view, centres)
     if particles:
@@ -85,9 +92,7 @@ def strobe(
     if np.size(t) == 0:
         raise InputError("draw: t has no time; give one or several times, s, or leave it out")
     poses = body_poses(model, np.atleast_2d(run.at(np.atleast_1d(t))[0]))
-    if not isinstance(trace, Sequence):
-        raise InputError(f"draw: trace takes names of bodies or pairs (body, point), got {trace!r}")
-    paths = [run.position(*_traced(point)) for point in ((trace,) if isinstance(trace, str) else trace)]
+    paths = [run.position(*point) for point in traced("draw", trace)]
     return overlaid(model, poses, run.poses, paths, view, names, centres, scale, output)
 
 
@@ -101,12 +106,13 @@ def overlaid(
     """
     geometry = geometry_of(model)
     canvas = diagram.begin(model, geometry, np.concatenate([poses, swept]), view)
+    _add_shapes(canvas, _shapes(model, geometry), list(poses), swept)
     for k, earlier in enumerate(poses[:-1]):
         canvas.ghost, canvas.opacity = True, 0.18 + 0.3 * k / max(len(poses) - 1, 1)
         diagram.add_bodies(canvas, geometry, earlier)
     canvas.ghost, canvas.opacity = False, 1.0
     for k, points in enumerate(paths):
-        canvas.line(points, COLOURS[(k + 1) % len(COLOURS)], 0.9, "trace")
+        canvas.line(points, TRACES[k % len(TRACES)], 1.1, "trace")
     diagram.add_all(canvas, model, geometry, poses[-1], swept, centres)
     return _figure(canvas, model, geometry, poses[-1], names, scale, output)
 
@@ -115,26 +121,56 @@ def thumbnail(model: Model) -> str:
     """A small SVG of a model, made without matplotlib; empty if it cannot be drawn."""
     try:
         geometry = geometry_of(model)
-        return svg(_canvas(model, geometry, _poses(model, None), None, True))
+        return svg(_canvas(model, geometry, _poses(model, None), None, True, SMALL_DOTS))
     except CardanError:
         return ""
 
 
-def _canvas(model: Model, geometry: Geometry, poses: np.ndarray, view: Any, centres: bool) -> Canvas:
+def _canvas(model: Model, geometry: Geometry, poses: np.ndarray, view: Any, centres: bool, dots: int = DOTS) -> Canvas:
     canvas = diagram.begin(model, geometry, poses, view)
+    _add_shapes(canvas, _shapes(model, geometry), [poses], poses, dots)
     diagram.add_all(canvas, model, geometry, poses, poses, centres)
     return canvas
 
 
-def _traced(point: Any) -> tuple[str, Any]:
-    """The body or frame and the point of an entry of `trace`."""
-    if isinstance(point, str):
-        return point, (0.0, 0.0, 0.0)
-    try:
-        body, at = point
-    except (TypeError, ValueError):
-        raise InputError(f"draw: trace takes names of bodies or pairs (body, point), got {point!r}") from None
-    return body, at
+def _shapes(model: Model, geometry: Geometry) -> Any:
+    """The shapes of a model's bodies; None if there are none, for which nothing is imported."""
+    if not geometry.shaped:
+        return None
+    from matplotlib.colors import to_rgb
+
+    from cardan.results.drawing.shaded import shaped_bodies
+
+    return shaped_bodies(model, [np.array(to_rgb(diagram.body_colour(b))) for b in (*range(model.nb), -1)])
+
+
+def _add_shapes(
+    canvas: Canvas, shapes: Any, shown: Sequence[np.ndarray], swept: np.ndarray, pixels: int = DOTS
+) -> None:
+    """Add pictures of shapes at poses (nb, 4, 4), the last in full; there must be room for those `swept`."""
+    if shapes is None:
+        return
+    room = [canvas.view(shapes.corners(poses)) for poses in (*shown, *swept.reshape(-1, *swept.shape[-3:])[::SKIP])]
+    dots = pixels / float(np.ptp(np.vstack(room), axis=0).max())
+    for k, poses in enumerate(shown):
+        last = k == len(shown) - 1
+        opacity = 1.0 if last else 0.15 + 0.25 * k / len(shown)
+        picture, low, high = shapes.picture(canvas.view, poses, dots)
+        canvas.rasters.append(Raster(picture, low, high, opacity))
+
+
+def traced(what: str, trace: Any) -> list[tuple[str, Any]]:
+    """The bodies or frames and the points whose paths are drawn: `trace` has names, or pairs (body, point)."""
+    found: list[tuple[str, Any]] = []
+    if not isinstance(trace, Sequence):
+        raise InputError(f"{what}: trace takes names of bodies or pairs (body, point), got {trace!r}")
+    for point in (trace,) if isinstance(trace, str) else trace:
+        try:
+            body, at = (point, (0.0, 0.0, 0.0)) if isinstance(point, str) else point
+        except (TypeError, ValueError):
+            raise InputError(f"{what}: trace takes names of bodies or pairs (body, point), got {point!r}") from None
+        found.append((body, at))
+    return found
 
 
 def _poses(model: Model, q: Any) -> np.ndarray:
@@ -143,7 +179,8 @@ def _poses(model: Model, q: Any) -> np.ndarray:
         q = model.start()
         if (model.cuts or model.couplings) and np.abs(constraint_residual(model, q)).max(initial=0.0) > CLOSED:
             q, _ = assemble(model, q)
-    found: np.ndarray = np.asarray(body_poses(model, one("draw", "q", q, model.nq))).reshape(model.nb, 4, 4)
+    q = one("draw", "q", configuration("draw", model, q), model.nq)
+    found: np.ndarray = np.asarray(body_poses(model, q)).reshape(model.nb, 4, 4)
     return found
 
 
@@ -160,14 +197,19 @@ def _figure(
     low, high = low - margin, high + margin
     span = high - low
     strip = STRIP if scale else 0.0
-    room = LARGEST if output.size is None else (output.size[0], max(output.size[1] - strip, 0.1))
+    given = output.axes("draw", ["the drawing"])
+    size = output.size if given is None else _inches(given[0])
+    room = LARGEST if size is None else (size[0], max(size[1] - strip, 0.1))
     per_inch = float(np.max(span / np.array(room)))
     fitted = (max(span[0] / per_inch, NARROWEST), max(span[1] / per_inch, SHORTEST) + strip)
-    width, height = output.size or fitted
-    figure = new_figure(width, height, by_hand=True)
+    width, height = size or fitted
+    figure = new_figure(width, height, by_hand=True) if given is None else owner_of(given[0])
     with style():
-        at = figure.add_axes((0.0, 0.0, 1.0, 1.0))
+        at = figure.add_axes((0.0, 0.0, 1.0, 1.0)) if given is None else given[0]
         at.set_axis_off()
+        for raster in canvas.rasters:
+            place_at = (raster.low[0], raster.high[0], raster.low[1], raster.high[1])
+            at.imshow(raster.picture, extent=place_at, alpha=raster.opacity, interpolation="antialiased")
         patches = canvas.sorted()
         outlines = [
             Outline(np.vstack([p.points, p.points[:1]]) if p.closed else p.points, closed=p.closed) for p in patches
@@ -192,6 +234,14 @@ def _figure(
             _add_scale(at, canvas, model, per_inch)
         _add_names(at, canvas, geometry, poses, per_inch, names)
     return output.write(figure)
+
+
+def _inches(at: Axes) -> tuple[float, float]:
+    """Width and height of axes, inches."""
+    figure = owner_of(at)
+    box = at.get_position()
+    width, height = figure.get_size_inches()
+    return max(float(box.width * width), 0.2), max(float(box.height * height), 0.2)
 
 
 def _add_scale(at: Axes, canvas: Canvas, model: Model, per_inch: float) -> None:
@@ -294,8 +344,8 @@ def _samples(canvas: Canvas, spacing: float) -> np.ndarray:
 def _widen(at: Axes, low: np.ndarray, high: np.ndarray) -> None:
     """Extend the view to include names at the edge; both axes keep the same scale."""
     (left, right), (bottom, top) = at.get_xlim(), at.get_ylim()
-    grow = max(left - low[0], high[0] - right, bottom - low[1], high[1] - top, 0.0)
+    ratio = (top - bottom) / (right - left)
+    grow = max(left - low[0], high[0] - right, (bottom - low[1]) / ratio, (high[1] - top) / ratio, 0.0)
     if grow:
-        ratio = (top - bottom) / (right - left)
         at.set_xlim(left - grow, right + grow)
         at.set_ylim(bottom - grow * ratio, top + grow * ratio)

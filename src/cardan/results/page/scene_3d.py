@@ -7,7 +7,7 @@ drawn by the mark that their kind declares; an unknown mark is drawn as "joint" 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -16,10 +16,17 @@ import numpy as np
 from cardan.algebra.rotation import rotation_to_axis
 from cardan.model.model import Model
 from cardan.model.pose import Pose
+from cardan.model.shape import Shape, shared_parts
 from cardan.model.tree import GROUND
 from cardan.results.geometry import BodyPoint, DrawnElement, DrawnJoint, Geometry, geometry_of, upwards
 
-ROUND = 12  # corners of a circle
+ROUND = 16  # corners of a circle
+MOST_FACES = 160_000  # of all shapes of a model; finer meshes are made coarser
+LAYERS = {
+    "bodies": True, "plates": True, "ground": True, "force elements": True, "joints": False, "skeleton": False,
+    "joint axes": False, "frames": False, "centres of mass": False,
+}  # fmt: skip
+"""The layers of a scene, and which are shown at first. A body with a shape has its rods in `skeleton`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,9 +178,10 @@ class Span:
 
 @dataclass(frozen=True, eq=False)
 class Scene3D:
-    """All parts of a scene."""
+    """All parts of a scene. Bodies that are `shaped` (-1 is the ground) are seen as their shapes."""
 
     geometry: Geometry
+    shaped: frozenset[int] = frozenset()
     parts: list[Part] = field(default_factory=list)
     spans: list[Span] = field(default_factory=list)
 
@@ -182,17 +190,19 @@ class Scene3D:
         self.parts.append(Part(layer, body, joined(solids), colour, opacity))
 
 
-def scene_3d(model: Model, poses: np.ndarray) -> Scene3D:
-    """The scene of a model whose bodies take these poses (..., nb, 4, 4)."""
+def scene_3d(model: Model, poses: np.ndarray, most_faces: int = MOST_FACES) -> Scene3D:
+    """The scene of a model whose bodies take poses (..., nb, 4, 4); shapes have at most `most_faces` triangles."""
     geometry = geometry_of(model)
-    scene = Scene3D(geometry)
+    shapes = {b: body.shapes for b, body in enumerate(model.bodies)} | {GROUND: model.ground_shapes}
+    scene = Scene3D(geometry, _shaped(geometry, {b for b, own in shapes.items() if own}))
+    _shapes(scene, shapes, most_faces)
     up = geometry.plane[1] if geometry.plane is not None else upwards(model)
-    _bodies(scene)
+    _bodies(scene, poses)
     for joint in geometry.joints:
         _joint(scene, joint, poses)
         _axes(scene, joint)
         if joint.parent == GROUND and joint.holds:
-            _support(scene, joint, poses, up)
+            _support(scene, joint, poses, -up if geometry.hangs(joint, poses, up) else up)
     for element in geometry.elements:
         _element(scene, element)
     _triads(scene, model)
@@ -210,15 +220,39 @@ def colour_of(body: int) -> int:
     return GROUND_GREY if body == GROUND else BODIES[body % len(BODIES)]
 
 
-def _bodies(scene: Scene3D) -> None:
+def _shaped(geometry: Geometry, bodies: set[int]) -> frozenset[int]:
+    """Bodies with shapes, and those welded to them: a sensor or a sole of a robot, which is seen as a part of it."""
+    found, before = set(bodies), -1
+    while len(found) != before:
+        before = len(found)
+        found |= {
+            body for j in geometry.joints if j.mark == "weld" and {j.parent, j.child} & found - {GROUND}
+            for body in (j.parent, j.child)
+        }  # fmt: skip
+    return frozenset(found if GROUND in bodies else found - {GROUND})
+
+
+def _shapes(scene: Scene3D, shapes: Mapping[int, Sequence[Shape]], most_faces: int) -> None:
+    """The shapes of bodies, in their own colours or that of the body."""
+    for body, part in shared_parts(shapes, most_faces):
+        r, g, b, a = part.colour or (0, 0, 0, 1)
+        own = sum(round(255 * x) << k for x, k in ((r, 16), (g, 8), (b, 0)))
+        colour = colour_of(body) if part.colour is None else own
+        scene.add("bodies", body, colour, Solid(part.surface.vertices, part.surface.faces), opacity=float(a))
+
+
+def _bodies(scene: Scene3D, poses: np.ndarray) -> None:
     geometry, size = scene.geometry, scene.geometry.size
     plated = {plate.body for plate in geometry.plates}
+    cylinders = {joint.parent for joint in geometry.joints if joint.slides and joint.collar(poses) is not None}
     for stroke in geometry.strokes:
-        thick = 0.18 if stroke.body in plated else 0.38
+        thick = 0.18 if stroke.body in plated else 0.5 if stroke.body in cylinders else 0.38
         ends = zip(stroke.points, stroke.points[1:], strict=False)
-        scene.add("bodies", stroke.body, colour_of(stroke.body), *(rod(a, b, thick * size) for a, b in ends))
+        layer = "skeleton" if stroke.body in scene.shaped else "bodies"
+        scene.add(layer, stroke.body, colour_of(stroke.body), *(rod(a, b, thick * size) for a, b in ends))
     for plate in geometry.plates:
-        scene.add("plates", plate.body, colour_of(plate.body), Solid(plate.corners, plate.triangles), opacity=0.45)
+        layer = "skeleton" if plate.body in scene.shaped else "plates"
+        scene.add(layer, plate.body, colour_of(plate.body), Solid(plate.corners, plate.triangles), opacity=0.45)
     for centre in geometry.centres:
         scene.add("centres of mass", centre.body, CENTRE, ball(centre.position, 0.5 * size))
 
@@ -232,7 +266,12 @@ def _put(scene: Scene3D, joint: DrawnJoint, side: str, colour: int | None, *soli
     turned = side.endswith("axis") and joint.axes[0].column != 2
     R = at.rotation @ rotation_to_axis(_first_axis(joint)) if turned else at.rotation
     own = colour_of(body) if colour is None else colour
-    scene.add("bodies", body, own, *(solid.moved(at.position, R) for solid in solids))
+    scene.add(_layer(scene, joint, "bodies"), body, own, *(solid.moved(at.position, R) for solid in solids))
+
+
+def _layer(scene: Scene3D, joint: DrawnJoint, usual: str) -> str:
+    """The layer of what is drawn of a joint: with shapes around it, its symbol is shown only when asked for."""
+    return usual if scene.geometry.needs_symbol(joint) else "joints"
 
 
 def _first_axis(joint: DrawnJoint) -> np.ndarray:
@@ -245,9 +284,8 @@ def _barrel(radius: float, half: float, sides: int = ROUND) -> Solid:
 
 
 def _rail_ends(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> tuple[float, float]:
-    """The ends of a rail along its axis, a little beyond the travel."""
-    least, most = joint.travel(poses)
-    return min(least, 0.0) - 3 * scene.geometry.size, max(most, 0.0) + 3 * scene.geometry.size
+    """The ends of a rail along its axis: the travel and the block itself."""
+    return joint.rail(poses, 1.8 * scene.geometry.size)
 
 
 def _thread(s: float, low: float, high: float) -> Solid:
@@ -288,6 +326,10 @@ A sliding joint has a rail too, and a screw a thread on it.
 def _joint(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray) -> None:
     s = scene.geometry.size
     symbol, axes = JOINTS.get(joint.mark, JOINTS["joint"])
+    collar = joint.collar(poses) if joint.slides else None
+    if collar is not None:
+        _put(scene, joint, "parent axis", STEEL, _barrel(0.75 * s, 1.2 * s).moved(collar * Z))
+        return
     if joint.slides:
         low, high = _rail_ends(scene, joint, poses)
         _put(scene, joint, "parent axis", STEEL, rod(low * Z, high * Z, 0.25 * s))
@@ -313,7 +355,12 @@ def _support(scene: Scene3D, joint: DrawnJoint, poses: np.ndarray, up: np.ndarra
         spots = [spots[0] + x * (joint.at.rotation @ _first_axis(joint)) for x in _rail_ends(scene, joint, poses)]
     turn = rotation_to_axis(up)
     feet = [cone(1.3 * s, 1.8 * s, 4), box((1.8 * s, 1.8 * s, 0.15 * s)).moved(np.array([0, 0, -1.9 * s]))]
-    scene.add("ground", GROUND, GROUND_GREY, *(foot.moved(spot, turn) for spot in spots for foot in feet))
+    scene.add(
+        _layer(scene, joint, "ground"),
+        GROUND,
+        GROUND_GREY,
+        *(foot.moved(spot, turn) for spot in spots for foot in feet),
+    )
 
 
 BETWEEN_POINTS: dict[str, Callable[[float], Solid]] = {

@@ -20,7 +20,9 @@ import numpy as np
 from cardan.errors import FileError, InputError
 from cardan.model.model import Model
 from cardan.model.values import number
-from cardan.results.page.page import encoded, html, sampled
+from cardan.results.page.packing import packed
+from cardan.results.page.page import html
+from cardan.results.page.samples import CURVES, sampled
 from cardan.results.simulate import simulate
 from cardan.results.trajectory.trajectory import Trajectory
 
@@ -68,7 +70,7 @@ class Viewer(AbstractContextManager["Viewer"]):
         self._sent: list[bytes] = []
         self._listeners: list[queue.Queue[bytes]] = []
         self._lock = threading.Lock()
-        self._page = html(thing, self._names, q=q, live=live).encode()
+        self._page = html(thing, self._names, q=q, live=live, simulate=not live).encode()
         self._model = thing if isinstance(thing, Model) else thing.model
         try:
             self._server = _Server((HOST, port), _handler(self))
@@ -85,7 +87,8 @@ class Viewer(AbstractContextManager["Viewer"]):
             raise InputError("view: samples can be added only to a live page; open it with live=True")
         if not isinstance(run, Trajectory) or run.batch or run.model.key != self._model.key:
             raise InputError(f"view: the run must be of one system of model {self._model.name!r}, got {run!r}")
-        self._send(f"data: {json.dumps(encoded(sampled(run, self._names)))}\n\n".encode())
+        samples = sampled(run, names=self._names or CURVES, offered=False)
+        self._send(f"data: {json.dumps(packed(samples.arrays(0)))}\n\n".encode())
 
     def simulate(
         self, duration: float, q0: Any = None, v0: Any = None, *, start: float = 0.0, pace: float | None = 1.0,

@@ -15,7 +15,7 @@ import io
 import json
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +25,9 @@ from cardan.atomic_file import file_path, whole_file
 from cardan.errors import FileError, InputError, UnknownNameError
 from cardan.model.model import Model
 from cardan.results.trajectory.interpolation import Knots
-from cardan.results.trajectory.quantities import QUANTITIES, STATES, Labels, labels_of, unit_at, with_values
+from cardan.results.trajectory.named import NamedQuantity
+from cardan.results.trajectory.quantities import QUANTITIES, STATES, Labels, labels_of, with_values
+from cardan.results.trajectory.stored_model import MESHES, StoredModel, model_in, model_variables
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
     from cardan.results.trajectory.trajectory import EventRecord, Metadata, Trajectory
 
+SLASH = "%2F"  # in the names of arrays, where "/" would be a folder in the file
 FORMAT = 1
 """Version of the file layout, stored in the attribute `cardan_run`."""
 TABLE = {**STATES, **QUANTITIES}
@@ -47,12 +50,15 @@ def unique(names: Iterable[Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names))
 
 
-def dataset(run: Trajectory, names: Iterable[str]) -> xr.Dataset:
-    """The states of a run and the named quantities."""
+OF_FILES = ("body", "joint")
+"""Axes that a file has names along whatever it holds: a run is read without its model until that is needed."""
+
+
+def dataset(run: Trajectory, names: Iterable[str], axes: Iterable[str] = ()) -> xr.Dataset:
+    """The states of a run and the named quantities, with names along some more axes."""
     systems, when = system_axes(run.batch), "time" if run.time.ndim == 1 else "sample"
     names = unique(names)
-    arrays = {name: run.quantity(name) for name in ("q", "v", *names)}
-    made = {name: variable(run._metadata.labels, name, (*systems, when), value) for name, value in arrays.items()}
+    made = {name: _described(run, name, (*systems, when)) for name in ("q", "v", *names)}
     if run.tau is not None:
         made["tau"] = variable(run._metadata.labels, "tau", systems if run.tau.ndim > 1 else (), run.tau)
     if run._model is not None:
@@ -60,17 +66,18 @@ def dataset(run: Trajectory, names: Iterable[str]) -> xr.Dataset:
     made |= event_variables(run.events, run.batch, run._metadata.labels)
     if run.knots is not None:
         made |= knot_variables(run.knots, run.batch, run._metadata.labels)
-    return header(run._metadata, run.batch, run.time, run._outcome, made)
+    return header(run._metadata, run.batch, run.time, run._outcome, made, axes)
 
 
 def header(
-    metadata: Metadata, batch: tuple[int, ...], time: Any, outcome: Any, variables: dict[str, Any]
-) -> xr.Dataset:
-    """A dataset with these variables, named coordinates, and the metadata of the run."""
+    metadata: Metadata, batch: tuple[int, ...], time: Any, outcome: Any, variables: dict[str, Any],
+    axes: Iterable[str] = (),
+) -> xr.Dataset:  # fmt: skip
+    """A dataset with these variables, named coordinates along their axes and some more, and the run's metadata."""
     import xarray as xr
 
     labels, systems = metadata.labels, system_axes(batch)
-    used = {axis for dims, *_ in variables.values() for axis in dims} | {"coordinate", "rate"}
+    used = {axis for dims, *_ in variables.values() for axis in dims} | {"coordinate", "rate", *axes}
     coords: dict[str, Any] = {system: np.arange(size) for system, size in zip(systems, batch, strict=True)}
     coords |= {axis: _text(names) for axis in sorted(used) if (names := labels.along(axis)) is not None}
     coords["coordinate_unit"] = ("coordinate", _text(labels.coordinate_unit))
@@ -85,6 +92,17 @@ def header(
     }  # fmt: skip
     words = (systems, _text(outcome), {"long_name": "why a system stopped early, empty if it did not"})
     return xr.Dataset({**variables, "outcome": words}, coords, stated)
+
+
+def _described(run: Trajectory, name: str, lead: tuple[str, ...]) -> tuple[Any, ...]:
+    """Dimensions, values and attributes of a quantity of a run."""
+    value = run.quantity(name)
+    if name in TABLE:
+        return variable(run._metadata.labels, name, lead, value)
+    about = run.about(name)
+    words = {"units": " and ".join(dict.fromkeys(about.units)), "long_name": about.description}
+    words["components"] = json.dumps([about.labels, about.units])
+    return (*lead, *about.axes), value, words
 
 
 def variable(labels: Labels, name: str, lead: tuple[str, ...], value: Any) -> tuple[Any, ...]:
@@ -149,8 +167,8 @@ def _json(values: Any) -> str:
 # From a dataset to a trajectory.
 
 
-def run_of(data: xr.Dataset, model: Model | None) -> Trajectory:
-    """The trajectory in a dataset, whose arrays are read on first use; KeyError if something is missing."""
+def run_of(data: xr.Dataset, model: Model | None, path: Any) -> Trajectory:
+    """The trajectory in the dataset of a file, whose arrays are read on first use; KeyError if something is missing."""
     from cardan.results.trajectory.trajectory import EventRecord, Metadata, Trajectory
 
     stated = data.attrs
@@ -164,12 +182,34 @@ def run_of(data: xr.Dataset, model: Model | None) -> Trajectory:
     tau = data.variables["tau"].values if "tau" in data.variables else None
     if model is not None and "parameter_value" in data.variables:
         model = with_values(model, data.variables["parameter_value"].values)
+    given: Model | StoredModel | None = model
+    why = ""
+    if model is None:
+        given, why = model_in(path, data, metadata.labels)
     computed = {name: data.variables[name] for name in QUANTITIES if name in data.variables}
+    named = dict(_named_in(data))
+    computed |= {name: variable for name, (variable, _) in named.items()}
     outcome = data.variables["outcome"].values.astype(str)
     events = [EventRecord(*fields) for fields in _events_in(data, batch)]
     stored = "knot_time" in data.variables
     knots = Knots(*(data.variables[f"knot_{name}"].values for name in ("time", "q", "v"))) if stored else None
-    return Trajectory.__new__(Trajectory)._fill(metadata, model, arrays, tau, events, outcome, computed, knots)
+    run = Trajectory.__new__(Trajectory)._fill(metadata, given, arrays, tau, events, outcome, computed, knots)
+    run._stored, run._no_model = {name: row for name, (_, row) in named.items()}, why
+    return run
+
+
+def _named_in(data: xr.Dataset) -> Iterator[tuple[str, tuple[Any, NamedQuantity]]]:
+    """Names, variables and rows of the quantities in a dataset that were read off by name."""
+    for key, variable in data.variables.items():
+        if "components" in variable.attrs:
+            labels, units = json.loads(variable.attrs["components"])
+            name = str(key).replace(SLASH, "/")
+            words = str(variable.attrs["long_name"])
+            yield name, (variable, NamedQuantity(name, tuple(labels), tuple(units), words, _reader(name)))
+
+
+def _reader(name: str) -> Callable[[Trajectory], np.ndarray]:
+    return lambda run: run.quantity(name)
 
 
 def _labels(data: xr.Dataset) -> Labels:
@@ -204,12 +244,11 @@ def table(run: Trajectory, names: Iterable[str]) -> pd.DataFrame:
         columns[system] = index
     columns["time"] = np.broadcast_to(run.time, keep.shape)[keep]
     for name in ("q", "v", *unique(names)):
-        rows, quantity = run.quantity(name)[keep], TABLE[name]
-        for place in np.ndindex(rows.shape[1:]):
-            along = ((labels.along(axis), k) for axis, k in zip(quantity.axes, place, strict=True))
-            column = ".".join([name, *(str(k) if names is None else names[k] for names, k in along)])
-            columns[column] = rows[(slice(None), *place)]
-            units[column] = unit_at(labels.units(name, quantity), quantity.axes, place)
+        rows, about = run.quantity(name)[keep], run.about(name)
+        rows = rows.reshape(len(rows), -1)
+        for k, label in enumerate(about.labels or ("",)):
+            column = f"{name}.{label}" if label else name
+            columns[column], units[column] = rows[:, k], about.units[k]
     frame = pd.DataFrame(columns)
     frame.attrs = {"units": units, "model": labels.model}
     return frame
@@ -269,10 +308,12 @@ class NetCDF:
         import h5py
 
         for name, variable in data.variables.items():
-            self._dimensions(dict(zip(variable.dims, variable.shape, strict=True)))
+            dims = tuple(str(axis).replace("/", SLASH) for axis in variable.dims)
+            self._dimensions(dict(zip(dims, variable.shape, strict=True)))
             values = variable.values
             kind = h5py.string_dtype() if values.dtype.kind in "OU" else values.dtype
-            made = self.file.create_variable(str(name), variable.dims, kind)
+            packed = {"compression": "gzip", "shuffle": True} if name in MESHES else {}
+            made = self.file.create_variable(str(name).replace("/", SLASH), dims, kind, **packed)
             made[...] = values.astype(object) if values.dtype.kind in "OU" else values
             made.attrs.update(variable.attrs)
         self.file.attrs.update(data.attrs)
@@ -330,9 +371,26 @@ def _blocks(first: int, last: int, shape: tuple[int, ...]) -> Iterator[tuple[tup
         yield (slice(begin, end),), slice(begin * row, end * row)
 
 
+# What writes the files of a suffix.
+WRITERS = {
+    ".nc": "run.save(path)", ".csv": "run.to_csv(path)", ".parquet": "run.to_parquet(path)",
+    ".html": "run.page(path)", ".htm": "run.page(path)",
+    **dict.fromkeys((".png", ".svg", ".pdf", ".jpg"), "run.plot(path=...) or run.draw(...)"),
+    **dict.fromkeys((".mp4", ".gif", ".webm"), "run.video(path)"),
+}  # fmt: skip
+
+
+def require_suffix(path: str | os.PathLike[str], own: str, what: str) -> None:
+    """Refuse to write a file of one kind under a suffix of another: programs would not read it."""
+    suffix = os.path.splitext(os.fspath(path))[1].lower()
+    if WRITERS.get(suffix, WRITERS[own]) != WRITERS[own]:
+        raise FileError(f"{path}: this writes {what}, a {own} file; for a {suffix} file call {WRITERS[suffix]}")
+
+
 def save(run: Trajectory, path: str | os.PathLike[str], names: Iterable[str], overwrite: bool) -> None:
-    """Write a run as NetCDF-4."""
-    data = dataset(run, names)
+    """Write a run as NetCDF-4, with its model."""
+    require_suffix(path, ".nc", "NetCDF")
+    data = dataset(run, names, OF_FILES).assign(model_variables(os.fspath(path), run._model))
     with whole_file(path, overwrite) as part:
         file = NetCDF(part)
         try:
@@ -345,6 +403,7 @@ def save(run: Trajectory, path: str | os.PathLike[str], names: Iterable[str], ov
 
 def to_csv(run: Trajectory, path: str | os.PathLike[str], names: Iterable[str], units: bool, overwrite: bool) -> None:
     """Write the table of a run as CSV, with numbers that read back exactly."""
+    require_suffix(path, ".csv", "a table as text")
     frame = table(run, names)
     with whole_file(path, overwrite) as part, open(part, "w", encoding="utf-8", newline="") as file:
         if units:
@@ -354,6 +413,7 @@ def to_csv(run: Trajectory, path: str | os.PathLike[str], names: Iterable[str], 
 
 def to_parquet(run: Trajectory, path: str | os.PathLike[str], names: Iterable[str], overwrite: bool) -> None:
     """Write the table of a run as Parquet."""
+    require_suffix(path, ".parquet", "a table as Parquet")
     try:
         import pyarrow  # noqa: F401
     except ImportError:
@@ -366,8 +426,9 @@ def to_parquet(run: Trajectory, path: str | os.PathLike[str], names: Iterable[st
 def load_run(path: str | os.PathLike[str], model: Model | None = None) -> Trajectory:
     """Read a run saved by `Trajectory.save` or a `Store`.
 
-    Arrays are read from the file on first use. Without the model only the stored quantities are available. With the
-    model, which must be the one that was simulated, all quantities can be computed.
+    Arrays are read from the file on first use, and so is the model in it, from which all quantities are computed. If
+    the model could not be saved, only the stored quantities are available; give the model, which must be the one that
+    was simulated.
     """
     if model is not None and not isinstance(model, Model):
         raise InputError(f"load_run: model must be the model that was simulated, got {type(model).__name__}")
@@ -396,7 +457,7 @@ def load_run(path: str | os.PathLike[str], model: Model | None = None) -> Trajec
             "without values, those of the run are in the file"
         )
     try:
-        return run_of(data, model)
+        return run_of(data, model, path)
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise FileError(f"{name}: it is damaged: {str(error).strip(chr(34))}") from error
 

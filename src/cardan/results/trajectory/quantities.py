@@ -11,7 +11,7 @@ import numpy as np
 from cardan.functions.constraints import constraint_residual, multipliers, reactions
 from cardan.functions.dynamics import forward_dynamics
 from cardan.functions.energy import kinetic_energy, momentum, potential_energy, power
-from cardan.functions.kinematics import body_poses, body_twists
+from cardan.functions.kinematics import body_accelerations, body_poses, body_twists
 from cardan.model.model import Model
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.kernels import time_argument
@@ -19,7 +19,9 @@ from cardan.structure.kernels import time_argument
 XYZ = ("x", "y", "z")
 SCREW = ("angular x", "angular y", "angular z", "linear x", "linear y", "linear z")
 WRENCH = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
-FIXED_LABELS = {"axis": SCREW, "component": WRENCH, "row": (*XYZ, "1"), "column": (*XYZ, "origin")}
+FIXED_LABELS = {
+    "axis": SCREW, "component": WRENCH, "row": (*XYZ, "1"), "column": (*XYZ, "origin"), "direction": XYZ,
+}  # fmt: skip
 """Labels of the axes that are the same for every model."""
 
 
@@ -107,6 +109,18 @@ def _velocity_residual(s: SampledStates) -> Any:
     return np.abs((J @ s.v[..., None])[..., 0] - beta).max(axis=-1, initial=0.0)
 
 
+def _accelerations(s: SampledStates) -> Any:
+    return forward_dynamics(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation)
+
+
+def _reactions(s: SampledStates) -> Any:
+    return reactions(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation)
+
+
+def _reactions_in(axes: str) -> Callable[[SampledStates], Any]:
+    return lambda s: reactions(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation, axes=axes)
+
+
 STATES: dict[str, RunQuantity] = {
     "q": RunQuantity(("coordinate",), "", "coordinates of the tree's joints", lambda s: s.q),
     "v": RunQuantity(("rate",), "", "rates of the tree's joints", lambda s: s.v),
@@ -115,10 +129,7 @@ STATES: dict[str, RunQuantity] = {
 """Quantities that are stored."""
 
 QUANTITIES: dict[str, RunQuantity] = {
-    "a": RunQuantity(
-        ("rate",), "", "accelerations of the tree's joints",
-        lambda s: forward_dynamics(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation),
-    ),
+    "a": RunQuantity(("rate",), "", "accelerations of the tree's joints", _accelerations),
     "poses": RunQuantity(
         ("body", "row", "column"), "1 and m", "poses of the bodies in ground axes", lambda s: body_poses(s.model, s.q)
     ),
@@ -126,10 +137,20 @@ QUANTITIES: dict[str, RunQuantity] = {
         ("body", "axis"), "rad/s and m/s", "twists of the bodies, body components",
         lambda s: body_twists(s.model, s.q, s.v),
     ),
-    "reactions": RunQuantity(
-        ("joint", "component"), "N m and N", "wrench of each joint on its child, at and in the joint frame",
-        lambda s: reactions(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation),
+    "body_accelerations": RunQuantity(
+        ("body", "axis"), "rad/s^2 and m/s^2", "rates of the bodies' twists, body components",
+        lambda s: body_accelerations(s.model, s.q, s.v, _accelerations(s)),
     ),
+    "reactions": RunQuantity(
+        ("joint", "component"), "N m and N", "wrench of each joint on its child, at and in the joint frame", _reactions
+    ),
+    **{
+        f"reactions_{axes}": RunQuantity(
+            ("joint", "component"), "N m and N", f"wrench of each joint on its child, at the joint frame, in {words}",
+            _reactions_in(axes),
+        )
+        for axes, words in (("child", "the child's axes"), ("parent", "the parent's axes"), ("ground", "ground axes"))
+    },
     "multipliers": RunQuantity(
         ("constraint",), "N m and N", "multipliers of the constraint rows",
         lambda s: multipliers(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation),

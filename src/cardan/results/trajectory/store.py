@@ -20,17 +20,20 @@ from cardan.integrate.stepper import Outcome
 from cardan.model.model import Model
 from cardan.model.values import array, batch, whole
 from cardan.results.trajectory.files import (
+    OF_FILES,
     NetCDF,
     event_variables,
     header,
     knot_variables,
     load_run,
     parameter_variables,
+    require_suffix,
     system_axes,
     variable,
 )
 from cardan.results.trajectory.interpolation import Knots
 from cardan.results.trajectory.quantities import labels_of, with_values
+from cardan.results.trajectory.stored_model import model_variables
 from cardan.results.trajectory.trajectory import EventRecord, Metadata, Trajectory
 
 
@@ -59,6 +62,7 @@ class Store(contextlib.AbstractContextManager["Store"]):
         tau: Any = None, values: Any = None, method: str = "", formulation: str = "spatial",
         settings: Mapping[str, Any] | None = None, overwrite: bool = False,
     ) -> None:  # fmt: skip
+        require_suffix(path, ".nc", "NetCDF")
         if not isinstance(model, Model):
             raise InputError(f"store: model must be a cd.Model, got {type(model).__name__}")
         shape = batch_size if isinstance(batch_size, tuple) else (batch_size,)
@@ -173,8 +177,8 @@ class Store(contextlib.AbstractContextManager["Store"]):
         made: dict[str, Any] = {}
         if self._tau is not None:
             made["tau"] = variable(labels, "tau", system_axes(self.batch) if self._tau.ndim > 1 else (), self._tau)
-        made |= parameter_variables(self.model, self.batch)
-        head = header(self._metadata, self.batch, self._time, np.full(self.batch, ""), made)
+        made |= parameter_variables(self.model, self.batch) | model_variables(self.path, self.model)
+        head = header(self._metadata, self.batch, self._time, np.full(self.batch, ""), made, OF_FILES)
         file.add(head.drop_vars("outcome"))
         systems = dict(zip(system_axes(self.batch), self.batch, strict=True))
         if self._time is None:

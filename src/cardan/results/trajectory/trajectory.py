@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
-from cardan.errors import InputError, UnknownNameError, nearest
+from cardan.errors import InputError, UnknownNameError, nearest, no_attribute
+from cardan.functions.constraints import AXES
 from cardan.lazy import cached_property
 from cardan.model.html import html_table
 from cardan.model.model import Model
@@ -17,14 +18,18 @@ from cardan.results.figure import FigureOutput
 from cardan.results.trajectory import files
 from cardan.results.trajectory.files import dataset, table
 from cardan.results.trajectory.interpolation import Knots, states_at
+from cardan.results.trajectory.named import SAMPLED, NamedQuantity, measured_state, named_quantities
 from cardan.results.trajectory.quantities import (
     QUANTITIES,
+    STATES,
     Labels,
     SampledStates,
     labels_of,
+    unit_at,
     with_time_axis,
     with_values,
 )
+from cardan.results.trajectory.stored_model import StoredModel
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -34,6 +39,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cardan.functions.derivatives import Derivatives
+
+
+# What attributes are called in other programs, and what to write here.
+ELSEWHERE = {
+    "t": "run.time", "times": "run.time", "ts": "run.time", "x": "run.q", "y": "run.q", "qpos": "run.q",
+    "positions": "run.q, or run.position(body)", "angles": "run.q", "qd": "run.v", "dq": "run.v", "qdot": "run.v",
+    "qvel": "run.v", "velocities": "run.v", "qdd": "run.a", "accelerations": "run.a", "qacc": "run.a",
+    "states": "run.q and run.v", "torques": "run.tau", "show": "run.page(path) or cd.view(run)",
+    "animate": "run.page(path) or cd.view(run)", "to_dataset": "run.dataset()", "df": "run.to_dataframe()",
+    "forces": "run.reactions, or run['spring.force']", "success": "run.outcome, empty for a system that arrived",
+    "status": "run.outcome", "sol": "run.at(t)",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,14 +133,16 @@ class Trajectory:
         self._fill(metadata, model, arrays, drives, events, outcome, knots=knots)
 
     def _fill(
-        self, metadata: Metadata, model: Model | None, arrays: dict[str, Any], tau: np.ndarray | None,
+        self, metadata: Metadata, model: Model | StoredModel | None, arrays: dict[str, Any], tau: np.ndarray | None,
         events: Iterable[EventRecord], outcome: Any, computed: Mapping[str, Any] | None = None,
         knots: Knots | None = None,
     ) -> Trajectory:  # fmt: skip
         """Check the shapes and store everything; arrays may be read lazily from a file."""
-        self._metadata, self._model, self._arrays, self._knots = metadata, model, arrays, knots
+        self._metadata, self._given_model, self._arrays, self._knots = metadata, model, arrays, knots
         self._computed: dict[str, Any] = dict(computed or {})
         self._replay: Any = None
+        self._stored: dict[str, NamedQuantity] = {}
+        self._no_model = ""  # why a file has no model
         self.sensitivity: dict[str, Any] = {}
         """Derivatives of the samples by each name in `cd.simulate(..., sensitivities=[...])`: `cd.Sensitivity`."""
         shape = tuple(arrays["q"].shape)
@@ -157,6 +176,13 @@ class Trajectory:
         return self
 
     # Given data.
+
+    @property
+    def _model(self) -> Model | None:
+        """The mechanism, if there is one; that of a file is read on first use."""
+        if isinstance(self._given_model, StoredModel):
+            self._given_model = self._given_model.read()
+        return self._given_model
 
     @property
     def model(self) -> Model:
@@ -226,22 +252,116 @@ class Trajectory:
     # Computed quantities.
 
     def quantity(self, name: str) -> np.ndarray:
-        """A quantity by name: "q", "v", "a", "poses", "energy", "position_residual", ..."""
+        """A quantity by name, as `run[name]`: "q", "energy", "spring.force", "crank.position"; see `names`.
+
+        Returns (..., n), or (..., n, k) if it has several components; one of them is "crank.position.x". SI units.
+        """
         if name in ("q", "v"):
             return self.q if name == "q" else self.v
-        if not isinstance(name, str) or name not in QUANTITIES:
-            known = ("q", "v", *QUANTITIES)
-            raise UnknownNameError(f"trajectory: {name!r} is not a quantity of a run{nearest(name, known)}")
-        if name not in self._computed:
-            self._computed[name] = self._over_samples(name)
-        found = self._computed[name] = frozen(self._computed[name])
+        if isinstance(name, str) and name in self._computed:
+            found = self._computed[name] = frozen(self._computed[name])
+            return found
+        if isinstance(name, str) and name in QUANTITIES:
+            found = frozen(self._over_samples(name, QUANTITIES[name].of))
+        else:
+            whole, place = self._located(name)
+            if place is not None:
+                return np.moveaxis(self.quantity(whole), range(-len(place), 0), range(len(place)))[place]
+            found = frozen(self._named[name].of(self))
+        self._computed[name] = found
         return found
 
-    def _over_samples(self, name: str) -> np.ndarray:
+    def names(self, part: str = "") -> list[str]:
+        """All names that `run[...]` takes, or those that contain a part: `run.names("spring")`.
+
+        Whole quantities come first ("q", "energy", "reactions"), then what is read off elements, joints, bodies and
+        frames. Without the model, only what the file holds.
+        """
+        stored = self._model is None
+        whole = [name for name in QUANTITIES if not stored or name in self._computed]
+        return [name for name in ("q", "v", *whole, *self._named) if part in name]
+
+    def about(self, name: str) -> NamedQuantity:
+        """Labels and units of the components of a quantity, and its description in words, by name."""
+        whole, place = (name, None) if name in ("q", "v", *QUANTITIES) else self._located(name)
+        if whole in self._named and place is None:
+            return self._named[whole]
+        labels, units, words = self._columns(whole)
+        if place is None:
+            return NamedQuantity(name, labels, units, words, lambda run: run.quantity(name))
+        label = name.removeprefix(f"{whole}.")
+        return NamedQuantity(
+            name, (), (units[labels.index(label)],), f"{words}: {label}", lambda run: run.quantity(name)
+        )
+
+    @property
+    def _named(self) -> dict[str, NamedQuantity]:
+        """Quantities that are read off elements, by name."""
+        return self._stored if self._model is None else named_quantities(self._model)
+
+    def _columns(self, whole: str) -> tuple[tuple[str, ...], tuple[str, ...], str]:
+        """Labels and units of all components of a quantity, flattened, and its description."""
+        if whole in self._named:
+            named = self._named[whole]
+            return named.labels, named.units, named.description
+        row, labels = {**STATES, **QUANTITIES}[whole], self._metadata.labels
+        along = [labels.along(axis) for axis in row.axes]
+        known = all(along) or not along  # entries that are only numbered are counted
+        shape = tuple(map(len, along)) if known else self.quantity(whole).shape[self.valid.ndim :]  # type: ignore[arg-type]
+        units = labels.units(whole, row)
+        places = list(np.ndindex(shape)) if shape else []
+        names = tuple(
+            ".".join(str(k) if names is None else names[k] for names, k in zip(along, place, strict=True))
+            for place in places
+        )
+        found = tuple(unit_at(units, row.axes, place) for place in places)
+        return names, found or (str(units),), row.description
+
+    def _located(self, name: Any) -> tuple[str, tuple[int, ...] | None]:
+        """A quantity and, if the name is of one of its components, which: "crank.position.x", "q.A"."""
+        if isinstance(name, str):
+            if name in self._named:
+                return name, None
+            known = [n for n in ("q", "v", *QUANTITIES, *self._named) if name.startswith(f"{n}.")]
+            for whole in sorted(known, key=len, reverse=True):
+                labels = self._columns(whole)[0]
+                if (label := name.removeprefix(f"{whole}.")) in labels:
+                    shape = self.quantity(whole).shape[self.valid.ndim :]
+                    return whole, tuple(map(int, np.unravel_index(labels.index(label), shape)))
+        raise self._unknown(name)
+
+    def _unknown(self, name: Any) -> UnknownNameError:
+        """The error for a name that is not that of a quantity."""
+        known = self.names()
+        own = [n for n in known if isinstance(name, str) and n.startswith(f"{name}.")]
+        hint = f"; there are {', '.join(map(repr, own))}" if own else nearest(name, known)
+        missing = "" if self._model is not None else " in this file, and the file has no model to compute it from"
+        more = "" if hint.endswith("?") else "; run.names() lists all"
+        return UnknownNameError(f"trajectory: {name!r} is not a quantity of a run{missing}{hint}{more}")
+
+    def __contains__(self, name: object) -> bool:
+        """Whether `run[name]` is a quantity."""
+        try:
+            return isinstance(name, str) and bool(name in ("q", "v", *QUANTITIES) or self._located(name))
+        except UnknownNameError:
+            return False
+
+    def _ipython_key_completions_(self) -> list[str]:
+        """What a notebook offers after `run["`."""
+        return self.names()
+
+    def _sampled(self, name: str) -> np.ndarray:
+        """What named quantities are part of, computed once."""
+        key = f"sampled {name}"
+        if key not in self._computed:
+            self._computed[key] = frozen(self._over_samples(name, SAMPLED[name]))
+        found: np.ndarray = self._computed[key]
+        return found
+
+    def _over_samples(self, name: str, of: Any) -> np.ndarray:
         """Evaluate a quantity at every sample except the padding."""
         model, q, v, t, tau = self._require(name), self.q, self.v, self.time, self._tau
         tau = None if tau is None else tau[..., None, :]
-        of = QUANTITIES[name].of
         if self.valid.all():
             found = np.asarray(of(SampledStates(with_time_axis(model), q, v, tau, t, self.formulation)))
             return np.broadcast_to(found, (*self.valid.shape, *found.shape[self.valid.ndim :]))
@@ -287,19 +407,43 @@ class Trajectory:
         return Residuals(self.quantity("position_residual"), self.quantity("velocity_residual"))
 
     def coordinate(self, joint: str) -> np.ndarray:
-        """Coordinates of a tree joint: (..., n), or (..., n, k) if it has several; rad and m."""
+        """Coordinates of a joint: (..., n), or (..., n, k) if it has several; rad and m.
+
+        Those of a cut joint are measured between its bodies; angles follow its rate from sample to sample.
+        """
+        cut = self._cut(joint)
+        if cut is not None:
+            return _squeezed(measured_state(self, cut)[0])
         return _squeezed(self.q[..., self._places("coordinate", joint)])
 
     def rate(self, joint: str) -> np.ndarray:
-        """Rates of a tree joint: (..., n), or (..., n, k) if it has several; rad/s and m/s."""
+        """Rates of a joint, tree joint or cut: (..., n), or (..., n, k) if it has several; rad/s and m/s."""
+        cut = self._cut(joint)
+        if cut is not None:
+            return _squeezed(measured_state(self, cut)[1])
         return _squeezed(self.v[..., self._places("rate", joint)])
 
-    def reaction(self, joint: str) -> np.ndarray:
-        """Wrench (..., n, 6) that a joint exerts on its child, N m and N, at and in the joint frame."""
+    def _cut(self, joint: str) -> int | None:
+        """Number of a joint that is cut and has coordinates, or None."""
+        model = self._model
+        if model is None or joint not in model.joint_names:
+            return None
+        j = model.joint_names.index(joint)
+        return j if j in model.cuts and model.joints[j].kind.nv else None
+
+    def reaction(self, joint: str, axes: str = "joint") -> np.ndarray:
+        """Wrench (..., n, 6) that a joint exerts on its child: moment, N m, and force, N.
+
+        The moment is about the origin of the joint frame on the child. Components are along the axes of that frame
+        (`axes="joint"`), of the child body ("child"), of the parent body ("parent") or of the ground ("ground").
+        """
         names = self._metadata.labels.joint
         if joint not in names:
             raise UnknownNameError(f"trajectory: joint {joint!r} is not in the model{nearest(joint, names)}")
-        return self.reactions[..., names.index(joint), :]
+        if axes not in AXES:
+            raise InputError(f"trajectory: axes must be one of {', '.join(map(repr, AXES))}, got {axes!r}")
+        found = self.reactions if axes == "joint" else self.quantity(f"reactions_{axes}")
+        return found[..., names.index(joint), :]
 
     def position(self, body: str, point: Any = (0.0, 0.0, 0.0)) -> np.ndarray:
         """Position (..., n, 3), m, ground axes, of a point (3,) given in the axes of a body or frame."""
@@ -316,6 +460,23 @@ class Trajectory:
             return np.where(self.valid[..., None], np.zeros(3), np.nan)
         twist, R = self.twists[..., b, :], self.poses[..., b, :3, :3]
         return (R @ (twist[..., 3:] + np.cross(twist[..., :3], p))[..., None])[..., 0]
+
+    def acceleration(self, body: str, point: Any = (0.0, 0.0, 0.0)) -> np.ndarray:
+        """Acceleration (..., n, 3), m/s^2, ground axes, of a point (3,) given in the axes of a body or frame."""
+        b, p = self._point(body, point)
+        if b < 0:
+            return np.where(self.valid[..., None], np.zeros(3), np.nan)
+        twist, rate = self.twists[..., b, :], self.quantity("body_accelerations")[..., b, :]
+        w, R = twist[..., :3], self.poses[..., b, :3, :3]
+        a = rate[..., 3:] + np.cross(rate[..., :3], p) + np.cross(w, twist[..., 3:] + np.cross(w, p))
+        return (R @ a[..., None])[..., 0]
+
+    def angular_velocity(self, body: str) -> np.ndarray:
+        """Angular velocity (..., n, 3), rad/s, ground axes, of a body or frame."""
+        b, _ = self._point(body, (0.0, 0.0, 0.0))
+        if b < 0:
+            return np.where(self.valid[..., None], np.zeros(3), np.nan)
+        return (self.poses[..., b, :3, :3] @ self.twists[..., b, :3, None])[..., 0]
 
     def at(self, t: Any) -> tuple[np.ndarray, np.ndarray]:
         """Interpolated states: q (..., nq) or (..., m, nq), and v, at a time (s) or times (m,) inside the run.
@@ -349,8 +510,9 @@ class Trajectory:
     def _require(self, what: str) -> Model:
         if self._model is None:
             raise InputError(
-                f"run of {self._metadata.labels.model!r}: {what} is not in the file and needs the model; "
-                "load the run with cd.load_run(path, model)"
+                f"run of {self._metadata.labels.model!r}: {what} is not in the file and needs the model"
+                f"{self._no_model and f', which could not be saved: {self._no_model}'}; load the run with "
+                "cd.load_run(path, model)"
             )
         return self._model
 
@@ -400,8 +562,18 @@ class Trajectory:
         """Number of systems along the first axis of the batch; 1 for a single system."""
         return self.batch[0] if self.batch else 1
 
-    def __getitem__(self, index: Any) -> Trajectory:
-        """One system of a batch, without padding, or part of the batch: `run[3]`, `run[:10]`, `run[2, 0]`."""
+    def __getattr__(self, name: str) -> Any:
+        """Say what an attribute that there is not is called here."""
+        raise no_attribute("a run", name, Trajectory.__dict__, ELSEWHERE)
+
+    @overload
+    def __getitem__(self, index: str) -> np.ndarray: ...
+    @overload
+    def __getitem__(self, index: Any) -> Trajectory: ...
+    def __getitem__(self, index: Any) -> Any:
+        """A quantity by name, `run["spring.force"]`; or part of a batch: `run[3]` without padding, `run[:10]`."""
+        if isinstance(index, str):
+            return self.time if index == "time" else self.quantity(index)
         numbers = np.arange(int(np.prod(self.batch))).reshape(self.batch or (1,))
         index = index if isinstance(index, tuple) else (index,)
         if not all(isinstance(i, int | np.integer | slice) for i in index):
@@ -432,6 +604,7 @@ class Trajectory:
             computed,
             None if self._knots is None else self._knots.part(index),
         )
+        found._stored, found._no_model = self._stored, self._no_model
         if self._replay is not None:
             found._replay = self._replay.part(kept.ravel())
         samples = (slice(None),) * kept.ndim + (slice(n),)
@@ -439,8 +612,10 @@ class Trajectory:
             found.sensitivity[name] = type(by)(*(x[index][samples] for x in by))
         return found
 
-    def _model_of(self, index: Any) -> Model | None:
+    def _model_of(self, index: Any) -> Model | StoredModel | None:
         """The model with the free parameters, if any, of part of the batch."""
+        if isinstance(self._given_model, StoredModel):
+            return self._given_model.part(index, self.batch)
         if self._model is None or self._model.values is None or self._model.values.ndim == 1:
             return self._model
         values = self._model.values
@@ -488,48 +663,59 @@ class Trajectory:
         """Write `to_dataframe(*names)` as Parquet, with units; needs `cardan[parquet]`."""
         files.to_parquet(self, path, names, overwrite)
 
-    def page(self, path: str | PathLike[str], *names: str, overwrite: bool = False) -> None:
+    def page(
+        self, path: str | PathLike[str], *names: str, others: Sequence[Trajectory] = (),
+        labels: Sequence[str] | None = None, simulate: bool = True, sliders: Sequence[str] | None = None,
+        overwrite: bool = False,
+    ) -> None:  # fmt: skip
         """Write the animated mechanism as one HTML file for any browser, offline, with plots of quantities by name.
 
-        The page can play, scrub, follow a body, trace a point and show reactions. Default plots: `"q"`, `"v"` and
-        `"energy"`.
+        Other runs are shown together with this one, each with its label; the systems of a batch as ghosts. Default
+        plots: `"q"`, `"v"` and `"energy"`; others can be chosen in the page. The options are those of `cd.page`.
         """
         from cardan.results.page.page import page
 
-        page(self, path, *names, overwrite=overwrite)
+        thing = [self, *others] if len(others) else self
+        page(thing, path, *names, labels=labels, simulate=simulate, sliders=sliders, overwrite=overwrite)
 
     # Figures. Nothing is shown or written unless asked for: each method returns a `matplotlib.figure.Figure`.
 
     def plot(
         self, *panels: str, joints: Sequence[str] | str | None = None, reactions: Sequence[str] | str = (),
-        angle: str = "rad", lines: int = 10, size: tuple[float, float] | None = None,
-        path: str | PathLike[str] | None = None, overwrite: bool = False,
+        reaction_axes: str = "joint", angle: str = "rad", lines: int = 10, size: tuple[float, float] | None = None,
+        path: str | PathLike[str] | None = None, overwrite: bool = False, ax: Any = None,
     ) -> Figure:  # fmt: skip
         """Plot panels over time: `run.plot("coordinates", "energy", reactions=["A"])`.
 
         Args:
             panels: "coordinates", "rates", "accelerations", "energy", "power", "momentum", "residuals", "reactions".
                 Default: coordinates, rates, energy, residuals if there are loops, and reactions if joints are named.
-                Quantities with different units get a panel for each unit.
+                Quantities with different units get a panel for each unit. Also any name that `run[...]` takes, such as
+                "spring.force" or "crank.position".
             joints: tree joints whose coordinates, rates and accelerations are shown; all by default.
-            reactions: joints whose forces and moments are shown, in the joint frame; components that are zero are left
-                out. The panel "reactions" without names shows the magnitude for every joint.
+            reactions: joints whose forces and moments are shown; components that are zero are left out. The panel
+                "reactions" without names shows the magnitude for every joint.
+            reaction_axes: axes of these, as in `reaction`: "joint", "child", "parent" or "ground".
             angle: "rad" or "deg".
             lines: largest number of systems of a batch that are drawn one by one; a larger batch is drawn as its median
                 and a band from the 5th to the 95th percentile.
             size: width and height, inches.
             path: file to write, .png, .svg or .pdf; it appears only when it is complete.
             overwrite: whether an existing file may be replaced.
+            ax: axes of matplotlib to draw into, one for each panel, in place of a new figure.
+
+        Returns:
+            The figure; `.show()` opens a window, or shows it in a notebook.
 
         """
         from cardan.results.plots import plot, selection_of
 
-        output = FigureOutput(size, path, overwrite)
-        return plot(self, panels, selection_of(self, joints, reactions, angle), lines, output)
+        output = FigureOutput(size, path, overwrite, ax)
+        return plot(self, panels, selection_of(self, joints, reactions, angle, reaction_axes), lines, output)
 
     def plot_phase(
         self, *joints: str, angle: str = "rad", lines: int = 30, size: tuple[float, float] | None = None,
-        path: str | PathLike[str] | None = None, overwrite: bool = False,
+        path: str | PathLike[str] | None = None, overwrite: bool = False, ax: Any = None,
     ) -> Figure:  # fmt: skip
         """Plot the rates of tree joints over their coordinates, all by default; a dot marks the start.
 
@@ -537,7 +723,7 @@ class Trajectory:
         """
         from cardan.results.plots import plot_phase, selection_of
 
-        output = FigureOutput(size, path, overwrite)
+        output = FigureOutput(size, path, overwrite, ax)
         return plot_phase(self, selection_of(self, joints or None, (), angle), lines, output)
 
     def plot_power(
@@ -556,7 +742,7 @@ class Trajectory:
     def draw(
         self, t: Any = None, *, trace: Sequence[Any] = (), view: Any = None, names: bool = False, centres: bool = False,
         scale: bool = True, size: tuple[float, float] | None = None, path: str | PathLike[str] | None = None,
-        overwrite: bool = False,
+        overwrite: bool = False, ax: Any = None,
     ) -> Figure:  # fmt: skip
         """Draw the mechanism at one or several times, s, in one picture; by default at seven evenly spaced times.
 
@@ -565,7 +751,35 @@ class Trajectory:
         """
         from cardan.results.drawing.draw import strobe
 
-        return strobe(self, t, trace, view, names, centres, scale, FigureOutput(size, path, overwrite))
+        return strobe(self, t, trace, view, names, centres, scale, FigureOutput(size, path, overwrite, ax))
+
+    def video(
+        self, path: str | PathLike[str], *, size: tuple[int, int] | None = None, fps: float | None = None,
+        speed: float | None = None, view: tuple[float, float] | None = None, trace: Sequence[Any] = (),
+        forces: bool | Sequence[str] = False, title: str | None = None, overwrite: bool = False,
+        progress: bool | None = None,
+    ) -> None:  # fmt: skip
+        """Write the moving mechanism as a video: `run.video("run.mp4")`, `.webm` or `.gif`. No display is needed.
+
+        Args:
+            path: file to write; it appears only when it is complete. MP4 and WebM need `cardan[video]`.
+            size: width and height, pixels; by default 1280 by 720, of a GIF 640 by 360.
+            fps: frames a second; 30, of a GIF 25, by default.
+            speed: seconds of the run shown in a second: 0.1 is slow motion. By default 1, or another power of ten
+                times 1, 2 or 5 if the run is shorter than 2 s or longer than 60 s.
+            view: azimuth and elevation of the viewer, degrees; by default onto the plane of a planar mechanism, or a
+                direction that shows much.
+            trace: names of bodies or frames, or pairs (body, point), whose paths are drawn; a point (3,), m, is in the
+                body's axes.
+            forces: True shows the reactions of all joints as arrows, names of joints those of some.
+            title: text above; the name of the model by default, "" for none.
+            overwrite: whether an existing file may be replaced.
+            progress: show a progress bar; by default on a terminal and in a notebook, after a second.
+
+        """
+        from cardan.results.video import video
+
+        video(self, path, size, fps, speed, view, trace, forces, title, overwrite, progress)
 
     # Summary.
 
@@ -575,7 +789,11 @@ class Trajectory:
         return f"Trajectory of {name}; {'; '.join(f'{what}: {value}' for what, value in rest)}."
 
     def _repr_html_(self) -> str:
-        return html_table("Trajectory", self._facts())
+        from cardan.results.page.inline import inline_view
+
+        facts, view = html_table("Trajectory", self._facts()), inline_view(self)
+        style = "display:flex;flex-wrap:wrap;gap:1.5em;align-items:flex-start"
+        return f"<div style='{style}'><div>{facts}</div><div style='flex:1;min-width:320px'>{view}</div></div>"
 
     def _facts(self) -> list[tuple[str, str]]:
         """Rows of the summary, without computing anything new."""

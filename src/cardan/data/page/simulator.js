@@ -1,0 +1,195 @@
+// A model that moves in the page. What is computed was recorded by Cardan and compiled from the LLVM IR of its kernels
+// (results/page/program.py); nothing here knows mechanics.
+
+// Stiffness and damping of the pointer's spring: it holds the whole weight at a tenth of the size of the mechanism, and
+// is critically damped for the inertia that the pulled point has.
+const WEIGHT_AT = 0.1, EARTH = 9.81;
+const MARCH = 64; // steps of one call; between two calls the clock is looked at
+const PARTS = [8, 64, 512]; // of a change of values on which the loops stay closed
+
+async function makeSimulator(about) {
+  const programs = {}, packed = Uint8Array.from(atob(about.code), (c) => c.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("deflate"));
+  const code = new Uint8Array(await new Response(stream).arrayBuffer());
+  await Promise.all(Object.entries(about.programs).map(async ([name, one]) => {
+    programs[name] = await loadedProgram(one, code.subarray(...one.code), about.stack);
+  }));
+  const { tau } = about.start;
+  const p = Float64Array.from(about.p); // values that hold now
+  const holds = about.coordinates.filter((c) => c.hold >= 0);
+  const added = new Float64Array(3 * holds.length); // by coordinate: value and rate beyond those at the start, and 0
+  const names = about.programs.march.outputs.map(([name]) => name);
+  const first = { p: p.slice(), added: added.slice(), q: Float64Array.from(about.start.q), v: Float64Array.from(about.start.v) };
+  const pulls = "body" in about.pull; // large trees have no spring for the pointer
+  let state, shown, nearStart = { ...first };
+
+  function begin(t, q, v) {
+    const zero = Object.fromEntries(about.programs.march.outputs.map(([name, size]) => [name, new Float64Array(size)]));
+    state = { ...zero, t: [t], q, v, h: [1e-6] };
+    look();
+  }
+
+  function look() {
+    shown = programs.show({ q: state.q, v: state.v, t: state.t, p });
+  }
+
+  function setPull(pull) {
+    if (!pulls) return;
+    const put = (name, value) => p.set(value, about.pull[name][0]);
+    put("body", [pull ? pull.body : -1]);
+    put("point", pull ? pull.point : [0, 0, 0]);
+    put("target", pull ? pull.target : [0, 0, 0]);
+    put("stiffness", [pull ? pull.stiffness : 0]);
+    put("damping", [pull ? pull.damping : 0]);
+  }
+
+  // The state that Newton's method finds while the values go from one set to another; null where a loop stays open, or
+  // the state jumps, as beyond a singular position.
+  function followed(program, t, q, v, from, to) {
+    for (const parts of PARTS) {
+      let x = { q, v }, k = 0;
+      while (k < parts) {
+        k += 1;
+        const values = from.map((a, i) => a + ((to[i] - a) * k) / parts), before = x.q;
+        let turns = 0;
+        do x = program({ ...x, gap: 0, t, p: values, limit: about.newton });
+        while (!(x.gap[0] <= about.closed) && ++turns < 8);
+        if (!(x.gap[0] <= about.closed) || !x.q.every((a, i) => Math.abs(a - before[i]) <= about.longest[i])) break;
+        if (k === parts) return x;
+      }
+    }
+    return null;
+  }
+
+  const joined = (a, b) => { const both = new Float64Array(a.length + b.length); both.set(a); both.set(b, a.length); return both; };
+
+  // Parameters, by slider, and the start, by coordinate. Returns a sentence if the loops do not close; empty otherwise.
+  function set(parameters, q, v) {
+    setPull(null);
+    about.sliders.forEach((slider, k) => slider.at.forEach((i, j) => {
+      p[i] = slider.base[j] * parameters[k];
+    }));
+    const start = { q: first.q.slice(), v: first.v.slice() };
+    about.coordinates.forEach((c, k) => {
+      if (c.hold >= 0) return void added.set([q[k] - c.value, v[k], 0], 3 * c.hold);
+      start.v[c.v] = v[k];
+      if (c.q >= 0) start.q[c.q] = q[k];
+    });
+    if (programs.close) {
+      const to = joined(p, added); // from where the sliders were before, or from the start as it was given
+      const from = ({ p: values, added: more, q, v }) => followed(programs.close, about.start.t, q, v, joined(values, more), to);
+      const found = from(nearStart) ?? from(first);
+      if (!found) {
+        p.set(nearStart.p);
+        added.set(nearStart.added);
+        begin(about.start.t, nearStart.q, nearStart.v);
+        return about.open;
+      }
+      [start.q, start.v] = [found.q, found.v];
+    }
+    nearStart = { p: p.slice(), added: added.slice(), ...start };
+    begin(about.start.t, start.q, start.v);
+    return "";
+  }
+
+  // Parameters while it moves; the state is brought onto the loops of the new values.
+  function change(parameters) {
+    const before = p.slice();
+    about.sliders.forEach((slider, k) => slider.at.forEach((i, j) => {
+      p[i] = slider.base[j] * parameters[k];
+    }));
+    if (programs.project) {
+      const found = followed(programs.project, state.t[0], state.q, state.v, before, p);
+      if (!found) {
+        p.set(before);
+        return about.open;
+      }
+      [state.q, state.v] = [found.q, found.v];
+    }
+    look();
+    return "";
+  }
+
+  function stepped(program, from, end, limit) {
+    return program({ ...from, ...about.control, end, tau, p, limit });
+  }
+
+  // Near a singular position some careful steps are taken, as by cd.simulate; null if they lead nowhere.
+  function carefully(end) {
+    if (!programs.careful) return null;
+    const near = programs.project({ q: state.q, v: state.v, gap: 0, t: state.t, p, limit: about.newton });
+    const start = { ...state, q: near.q, v: near.v, outcome: [0], h: [state.h[0] * about.careful.h] };
+    Object.assign(start, programs.evaluate({ t: start.t, q: start.q, v: start.v, tau, p }));
+    const after = stepped(programs.careful, start, end, about.careful.limit);
+    return after.outcome[0] === 0 && after.t[0] > start.t[0] ? after : null;
+  }
+
+  // Advances by `dt` seconds, or less if `budget` milliseconds are over before.
+  function advance(dt, pull = null, budget = Infinity) {
+    setPull(pull);
+    const began = performance.now(), end = state.t[0] + dt;
+    Object.assign(state, programs.evaluate({ t: state.t, q: state.q, v: state.v, tau, p }), { outcome: [0] });
+    let message = "";
+    while (state.t[0] < end && performance.now() - began < budget) {
+      let next = stepped(programs.march, state, end, MARCH);
+      if (next.outcome[0] === about.careful.outcome) {
+        state = { ...next };
+        next = carefully(end);
+        if (!next) message = about.sentences[9];
+      } else if (next.outcome[0] !== 0) message = about.sentences[next.outcome[0]];
+      if (message) break;
+      state = next;
+    }
+    look();
+    const { t, q, v } = state;
+    return { t: t[0], q, v, ok: !message, message, behind: end - t[0] };
+  }
+
+  // How much mass a point of a body seems to have, kg: from the power of a force of 1 N on what it accelerates.
+  function inertiaOf(body, point) {
+    const { t, q, v } = state;
+    const at = placeOf(body, point);
+    let sum = 0;
+    for (const direction of [[1, 0, 0], [0, 1, 0], [0, 0, 1]]) {
+      const target = at.map((x, k) => x + direction[k]);
+      const pulled = (rates, on) => {
+        setPull(on ? { body, point, target, stiffness: 1, damping: 0 } : null);
+        return programs.evaluate({ t, q, v: rates, tau, p });
+      };
+      const a = pulled(v, true).a, a0 = pulled(v, false).a;
+      const change = a.map((x, k) => x - a0[k]);
+      sum += pulled(change, true).power[0] - pulled(change, false).power[0];
+    }
+    setPull(null);
+    return sum > 0 ? 3 / sum : about.mass;
+  }
+
+  // Where a point of a body is, in ground axes.
+  function placeOf(body, point) {
+    const [x, y, z, w, a, b, c] = shown.poses.subarray(7 * body, 7 * body + 7);
+    const [u, s, r] = point;
+    const d = [b * r - c * s, c * u - a * r, a * s - b * u];
+    return [
+      x + u + 2 * (w * d[0] + b * d[2] - c * d[1]),
+      y + s + 2 * (w * d[1] + c * d[0] - a * d[2]),
+      z + r + 2 * (w * d[2] + a * d[1] - b * d[0]),
+    ];
+  }
+
+  function springFor(body, point, size) {
+    const stiffness = (about.mass * EARTH) / (WEIGHT_AT * size);
+    return { body, point, stiffness, damping: 2 * Math.sqrt(stiffness * inertiaOf(body, point)) };
+  }
+
+  begin(about.start.t, first.q, first.v);
+  return {
+    names, pulls, set, change, advance, springFor, placeOf,
+    state: () => ({ t: state.t[0], q: state.q, v: state.v }),
+    poses: () => shown.poses,
+    quantities() {
+      const { kinetic: [kinetic], potential: [potential], gap: [gap] } = shown;
+      return { kinetic: kinetic > 1e-12 * Math.abs(potential) ? kinetic : 0, potential, energy: kinetic + potential, gap };
+    },
+    ranges: { sliders: about.sliders, coordinates: about.coordinates },
+  };
+}

@@ -1,0 +1,92 @@
+"""What is read off a moving mechanism beside its state: readings of force elements, and the coordinates of cut joints.
+
+All is computed from where the bodies are and how they move, so that a graph has the size of the elements, not of the
+tree. The readings are rows of `model.force`; here they are evaluated one after the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from cardan.algebra.matrix import Matrix, eye, segment, stack, zeros
+from cardan.formulation.measured_joint import JointRows, Moving, measure_between
+from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
+from cardan.model.force import BodyPose, ElementReading, Force
+from cardan.model.model import Model
+from cardan.model.tree import GROUND
+
+
+def element_readings(model: Model) -> list[ElementReading]:
+    """Readings of all force elements, in the order of their numbers in `readings`."""
+    return [reading for force in model.forces for reading in force.readings(model.joints, model.body_names)]
+
+
+def measured_joints(model: Model) -> list[int]:
+    """Cut joints that have coordinates."""
+    return [j for j in model.cuts if model.joints[j].kind.nv]
+
+
+def bodies_read(model: Model) -> list[int]:
+    """The bodies whose motion is needed, in the order of the model."""
+    found = {b for force in model.forces if force.kind.on == "bodies" for b in force.on}
+    for j in measured_joints(model):
+        found |= {model.joints[j].parent, model.joints[j].child}
+    return sorted(found - {GROUND})
+
+
+def readings(model: Model) -> Quantity:
+    """Readings of all elements, then q and then v of every measured joint, in one column.
+
+    Inputs: `q`, `v`; poses (k, 16), row by row, and twists (k, 6) of the k bodies of `bodies_read`, if there are any;
+    time, where the model depends on it.
+    """
+    bodies = bodies_read(model)
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        like = inputs["q"]
+        t = inputs["t"] if "t" in inputs else zeros(1, 1, like)
+        moving = {GROUND: Moving(eye(3, like), zeros(3, None, like), zeros(6, None, like))}
+        for k, b in enumerate(bodies):
+            row = inputs["poses"][k, :]
+            R, r = stack(*(row[4 * i : 4 * i + 3] for i in range(3))), stack(*(row[4 * i + 3] for i in range(3)))
+            moving[b] = Moving(R, r, inputs["twists"][k, :].T)
+        measured = {j: _measured(model, moving, j) for j in measured_joints(model)}
+        parts: list[Any] = [
+            reading.graph(t, *_state(model, inputs, moving, measured, reading.force))
+            for reading in element_readings(model)
+        ]
+        parts += [part for rows in measured.values() for part in (rows.q, rows.qd)]
+        return [stack(*parts) if parts else zeros(0, None, like)]
+
+    k = len(bodies)
+    shapes: dict[str, Shape] = {"q": (model.nq,), "v": (model.nv,)}
+    shapes |= {"poses": (k, 16), "twists": (k, 6)} if k else {}
+    shapes |= {"t": ()} if model.depends_on_time else {}
+    return Quantity("readings", tuple(shapes), (("x", fixed(size_of_readings(model))),), write=write, shapes=shapes)
+
+
+def size_of_readings(model: Model) -> int:
+    """Length of the column."""
+    own = sum(reading.size for reading in element_readings(model))
+    return own + sum(model.joints[j].kind.nq + model.joints[j].kind.nv for j in measured_joints(model))
+
+
+def _measured(model: Model, moving: dict[int, Moving], j: int) -> JointRows:
+    joint = model.joints[j]
+    ends = (joint.parent, joint.at, moving[joint.parent]), (joint.child, joint.child_at, moving[joint.child])
+    return measure_between(joint.kind, *ends).rows
+
+
+def _state(
+    model: Model, inputs: Inputs, moving: dict[int, Moving], measured: dict[int, JointRows], force: Force
+) -> Sequence[Any]:
+    """The arguments of an element's law after time."""
+    if force.kind.on == "bodies":
+        at = [moving[b] for b in force.on]
+        return [BodyPose(x.R, x.r0) for x in at], [x.v for x in at]
+    j = force.on[0]
+    link = model.link_of_joint(j)
+    if link is None:
+        return measured[j].q, measured[j].qd
+    return segment(inputs["q"], link.q), segment(inputs["v"], link.v)

@@ -1,0 +1,1 @@
+"""Triangle meshes: files, volume and inertia, surfaces of solids, simplification. No mechanics."""

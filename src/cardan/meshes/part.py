@@ -1,0 +1,17 @@
+"""A surface with its colour: what a mesh file consists of."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cardan.meshes.surface import Surface
+
+Colour = tuple[float, float, float, float]
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A surface in one colour (r, g, b, a) from 0 to 1; None leaves the colour to the picture."""
+
+    surface: Surface
+    colour: Colour | None = None

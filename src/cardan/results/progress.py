@@ -1,0 +1,92 @@
+"""A progress bar for what takes long, on a terminal and in a notebook."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from html import escape
+from time import perf_counter
+from typing import Any, cast
+
+DELAY = 1.0  # s before a bar appears; a shorter task shows nothing
+PERIOD = 0.2  # s between two changes of a bar in a notebook
+Report = Callable[[float], None]
+
+
+@contextmanager
+def progress_bar(wanted: bool | None, label: str, total: float) -> Iterator[Report]:
+    """A function that takes how much of a total is done and shows it; the bar disappears at the end.
+
+    Args:
+        wanted: whether to show the bar, from the start; None shows it on a terminal and in a notebook, after 1 s.
+        label: what is being done.
+        total: the whole task, in any unit.
+
+    """
+    notebook = in_notebook()
+    if not (notebook or sys.stderr.isatty() if wanted is None else wanted):
+        yield lambda done: None
+        return
+    shown_at = perf_counter() + (0.0 if wanted else DELAY)
+    bar: Any = None
+
+    def report(done: float) -> None:
+        nonlocal bar
+        if bar is None and perf_counter() >= shown_at:
+            bar = (_NotebookBar if notebook else _TerminalBar)(label, total)
+        if bar is not None:
+            bar.update(done)
+
+    try:
+        yield report
+    finally:
+        if bar is not None:
+            bar.close()
+
+
+def in_notebook() -> bool:
+    """Whether the program runs in the kernel of a notebook, which shows HTML."""
+    if "IPython" not in sys.modules:
+        return False
+    from IPython import get_ipython
+
+    return hasattr(get_ipython(), "kernel")
+
+
+class _TerminalBar:
+    def __init__(self, label: str, total: float) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        columns = (TextColumn(label), BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TimeRemainingColumn())
+        self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+        self._task = self._bar.add_task(label, total=total)
+        self._bar.start()
+
+    def update(self, done: float) -> None:
+        self._bar.update(self._task, completed=done)
+
+    def close(self) -> None:
+        self._bar.stop()
+
+
+class _NotebookBar:
+    def __init__(self, label: str, total: float) -> None:
+        from IPython.display import HTML, display
+
+        show: Any = display
+        self._html: Callable[[str], Any] = lambda text: cast(Any, HTML)(text)
+        self._label, self._total, self._next = escape(label), total, 0.0
+        self._handle: Any = show(self._html(""), display_id=True)
+
+    def update(self, done: float) -> None:
+        if self._handle is not None and perf_counter() >= self._next:
+            part = min(max(done / self._total, 0.0), 1.0) if self._total else 1.0
+            bar = f"<progress value='{part:.4f}' max='1' style='width:16em'></progress>"
+            self._handle.update(self._html(f"{self._label} {bar} {100 * part:.0f} %"))
+            self._next = perf_counter() + PERIOD
+
+    def close(self) -> None:
+        if self._handle is not None:
+            self._handle.update(self._html(""))

@@ -1,0 +1,226 @@
+"""What can be read off a run by name, `run["spring.force"]`: the table of names of a model.
+
+A name is an element's and, after a dot, what is read off it:
+
+    tree and cut joints      coordinate, rate, acceleration (tree joints), reaction_force, reaction_moment
+    bodies and frames        position, velocity, acceleration, angular_velocity, in ground axes
+    force elements           as their kind declares (`model.force`): length, rate, force or torque, power, energy
+    motions and couplings    rate, force or torque, power
+    constraints of one's own force
+
+Where two elements have the same name and share a reading, the names have the kind before them: `body arm.acceleration`.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cardan.formulation.readings import bodies_read, element_readings, measured_joints, readings
+from cardan.functions.constraints import multipliers
+from cardan.functions.kinematics import body_poses, body_twists
+from cardan.model.force import Coupling
+from cardan.model.memory import KernelSlot, Slot
+from cardan.model.model import Model
+from cardan.results.trajectory.quantities import XYZ, SampledStates
+from cardan.structure.kernels import compile_quantity, time_argument
+
+if TYPE_CHECKING:
+    from cardan.results.trajectory.trajectory import Trajectory
+
+
+@dataclass(frozen=True)
+class NamedQuantity:
+    """A quantity by name: labels and units of its components (no labels: one number), description, and values.
+
+    `of(run)` is (..., n), or (..., n, components).
+    """
+
+    name: str
+    labels: tuple[str, ...]
+    units: tuple[str, ...]
+    description: str
+    of: Callable[[Trajectory], np.ndarray]
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Dimension of its components in a dataset."""
+        if not self.labels:
+            return ()
+        return ("direction",) if self.labels == XYZ else (f"{self.name} component",)
+
+
+_NAMED: Slot[None, dict[str, NamedQuantity]] = Slot("what can be read off a run, by name")
+_KERNELS: KernelSlot[str] = KernelSlot("readings of force elements and cut joints")
+
+
+def named_quantities(model: Model) -> dict[str, NamedQuantity]:
+    """What can be read off runs of a model, by name."""
+    return _NAMED.find(model, None, lambda: _table(model.unbound))
+
+
+def _table(model: Model) -> dict[str, NamedQuantity]:
+    """The table; of readings that share a name each has the kind of its element before it."""
+    every = list(_rows(model))
+    shared = Counter(row.name for _, row in every)
+    found: dict[str, NamedQuantity] = {}
+    for kind, row in every:
+        name = row.name if shared[row.name] == 1 else f"{kind} {row.name}"
+        found[name] = NamedQuantity(name, row.labels, row.units, row.description, row.of)
+    return found
+
+
+def _rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
+    """Kind of the element and row, element by element."""
+    for coupling in model.couplings:
+        yield from ((coupling.what, row) for row in _coupling_rows(model, coupling))
+    rows = [row.owner for row in model.rows]
+    for constraint in model.constraints:
+        k = rows.index(constraint.owner)
+        words = f"{constraint.owner}: force, or torque, that keeps it"
+        row = NamedQuantity(f"{constraint.name}.force", (), (model.rows[k].force_unit,), words, _part("row_forces", k))
+        yield "constraint", row
+    at = 0
+    for reading in element_readings(model):
+        place = slice(at, at + reading.size) if reading.labels else at
+        of = _part("readings", place)
+        name = f"{reading.force.name}.{reading.name}"
+        words = f"{reading.force.owner}: {reading.meaning}"
+        yield reading.force.kind.name, NamedQuantity(name, reading.labels, reading.units, words, of)
+        at += reading.size
+    for j in range(len(model.joints)):
+        yield from (("joint", row) for row in _joint_rows(model, j))
+    for name in model.body_names:
+        yield from (("body", row) for row in _body_rows("body", name))
+    for name in model.frame_names:
+        yield from (("frame", row) for row in _body_rows("frame", name))
+
+
+def _part(what: str, place: Any) -> Callable[[Trajectory], np.ndarray]:
+    return lambda run: run._sampled(what)[..., place]
+
+
+def _joint_rows(model: Model, j: int) -> Iterator[NamedQuantity]:
+    joint = model.joints[j]
+    name, kind = joint.name, joint.kind
+    whole = f"joint {name!r}"
+    in_tree = model.link_of_joint(j) is not None
+    if kind.nv and (in_tree or j in model.cuts):
+        q_labels, v_labels = (tuple(map(str, range(n))) if n > 1 else () for n in (kind.nq, kind.nv))
+        yield NamedQuantity(
+            f"{name}.coordinate", q_labels, kind.q_units, f"{whole}: coordinate", lambda run: run.coordinate(name)
+        )
+        yield NamedQuantity(f"{name}.rate", v_labels, kind.v_units, f"{whole}: rate", lambda run: run.rate(name))
+        if in_tree:
+            units = tuple(f"{unit}^2" for unit in kind.v_units)
+            place = model.v_slice(name)
+            of = lambda run: run.a[..., place] if kind.nv > 1 else run.a[..., place.start]
+            yield NamedQuantity(f"{name}.acceleration", v_labels, units, f"{whole}: acceleration", of)
+    words = "on its child, at and in the joint frame"
+    yield NamedQuantity(
+        f"{name}.reaction_force", XYZ, ("N",) * 3, f"{whole}: force {words}", lambda run: run.reaction(name)[..., 3:]
+    )
+    yield NamedQuantity(
+        f"{name}.reaction_moment", XYZ, ("N m",) * 3, f"{whole}: moment {words}",
+        lambda run: run.reaction(name)[..., :3],
+    )  # fmt: skip
+
+
+def _body_rows(kind: str, name: str) -> Iterator[NamedQuantity]:
+    origin = f"of the origin of {kind} {name!r}, ground axes"
+    for what, unit in (("position", "m"), ("velocity", "m/s"), ("acceleration", "m/s^2")):
+        of = lambda run, what=what: getattr(run, what)(name)
+        yield NamedQuantity(f"{name}.{what}", XYZ, (unit,) * 3, f"{what} {origin}", of)
+    yield NamedQuantity(
+        f"{name}.angular_velocity", XYZ, ("rad/s",) * 3, f"angular velocity of {kind} {name!r}, ground axes",
+        lambda run: run.angular_velocity(name),
+    )  # fmt: skip
+
+
+def _coupling_rows(model: Model, coupling: Coupling) -> Iterator[NamedQuantity]:
+    """Force along each of its joints; rate and power where it changes with time."""
+    names = tuple(model.joints[j].name for j in coupling.joints)
+    rates = [model.joints[j].kind.v_units[0] for j in coupling.joints]
+    units = tuple("N m" if unit == "rad/s" else "N" for unit in rates)
+    labels = names if len(names) > 1 else ()
+    k = [row.owner for row in model.rows].index(coupling.owner)
+    factor = coupling.coefficients if labels else coupling.coefficients[0]
+
+    def force(run: Trajectory) -> np.ndarray:
+        found = run._sampled("row_forces")[..., k]
+        return found[..., None] * factor if labels else found * factor
+
+    def rate(run: Trajectory) -> np.ndarray:
+        return sum(
+            (c * run.rate(name) for c, name in zip(coupling.coefficients, names, strict=True)),
+            np.zeros(run.valid.shape),
+        )
+
+    what = "torque" if set(units) == {"N m"} else "force"
+    along = "along its joint" if not labels else "along each of its joints"
+    yield NamedQuantity(f"{coupling.name}.{what}", labels, units, f"{coupling.owner}: {what} {along}", force)
+    if coupling.depends_on_time:
+        unit = coupling.labels(model.joints)[0].unit
+        yield NamedQuantity(f"{coupling.name}.rate", (), (f"{unit}/s",), f"{coupling.owner}: rate", rate)
+        yield NamedQuantity(
+            f"{coupling.name}.power", (), ("W",), f"{coupling.owner}: power that it gives to the mechanism",
+            lambda run: run._sampled("row_forces")[..., k] * rate(run),
+        )  # fmt: skip
+
+
+def _readings(s: SampledStates) -> np.ndarray:
+    """Readings of all elements, coordinates and rates of cut joints (..., n, size)."""
+    model = s.model
+    kernel = _KERNELS.find(model, "readings", lambda: compile_quantity(model, readings(model), "tree"))
+    bodies = bodies_read(model)
+    moving: tuple[np.ndarray, ...] = ()
+    if bodies:
+        poses = np.asarray(body_poses(model, s.q))[..., bodies, :, :]
+        moving = poses.reshape(*poses.shape[:-2], 16), np.asarray(body_twists(model, s.q, s.v))[..., bodies, :]
+    return np.asarray(kernel(s.q, s.v, *moving, *time_argument(model, s.t)))
+
+
+def _row_forces(s: SampledStates) -> np.ndarray:
+    """Force (..., n, rows) of each constraint row of the tree along its residual: `-lam`."""
+    return -np.asarray(multipliers(s.model, s.q, s.v, s.tau, t=s.t))
+
+
+SAMPLED: dict[str, Callable[[SampledStates], np.ndarray]] = {
+    "readings": _readings,
+    "row_forces": _row_forces,
+}
+"""What named quantities are part of."""
+
+
+def measured_state(run: Trajectory, j: int) -> tuple[np.ndarray, np.ndarray]:
+    """Coordinates (..., n, nq) and rates (..., n, nv) of a cut joint, by its number; angles count whole turns."""
+    model = run.model
+    at = sum(reading.size for reading in element_readings(model))
+    for other in measured_joints(model):
+        kind = model.joints[other].kind
+        if other == j:
+            break
+        at += kind.nq + kind.nv
+    column = run._sampled("readings")
+    q, v = column[..., at : at + kind.nq].copy(), column[..., at + kind.nq : at + kind.nq + kind.nv]
+    time = np.broadcast_to(run.time, run.valid.shape)
+    if kind.nq == kind.nv:
+        for k, unit in enumerate(kind.q_units):
+            if unit == "rad":
+                q[..., k] = _counting_turns(time, q[..., k], v[..., k])
+    else:
+        e = q[..., -4:]
+        turned = (e[..., 1:, :] * e[..., :-1, :]).sum(axis=-1) < 0
+        e[..., 1:, :] *= np.cumprod(np.where(turned, -1.0, 1.0), axis=-1)[..., None]
+    return q, v
+
+
+def _counting_turns(t: np.ndarray, angle: np.ndarray, rate: np.ndarray) -> np.ndarray:
+    """Angles (..., n) that follow their rate from sample to sample; as measured they jump by whole turns."""
+    guess = np.diff(t, axis=-1) * (rate[..., 1:] + rate[..., :-1]) / 2
+    turns = np.round((guess - np.diff(angle, axis=-1)) / (2 * np.pi))
+    return np.concatenate([angle[..., :1], angle[..., 1:] + 2 * np.pi * np.cumsum(turns, axis=-1)], axis=-1)

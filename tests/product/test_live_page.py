@@ -1,0 +1,237 @@
+"""Pages that simulate, in a real browser: the states of the kernels, sliders, loops that close or do not, a pull."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import cardan as cd
+from cardan import mechanisms
+from cardan.machines.ufunc.kernel import compile_program
+from cardan.results.page import program
+from cardan.results.page.program import CONTROL, MOST_RATES, Simulated, page_program, simulated
+from cardan.structure import kernels
+
+from ..machines.javascript import open_browser
+
+pytestmark = pytest.mark.usefixtures("quick_code")
+SLIDERS = ["coupler.mass", "B.at"]
+
+
+def linkage() -> cd.Model:
+    return mechanisms.four_bar().build()
+
+
+def top() -> cd.Model:
+    """A body on a ball joint, with a spring: quaternions, and no loops."""
+    m = cd.Mechanism("top", gravity=(0, 0, -9.81))
+    m.body("top", mass=2.0, com=(0, 0, 0.3), inertia=(0.2, 0.2, 0.05))
+    m.joint("ball", cd.Spherical(), m.ground, "top")
+    m.spring("s", m.ground, "top", stiffness=40.0, length=0.2, at1=(1, 0, 0.5), at2=(0, 0, 0.6), damping=0.5)
+    return m.build()
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """The page of the linkage, opened from its file."""
+    path = tmp_path_factory.mktemp("live") / "four_bar.html"
+    cd.page(linkage(), path, sliders=SLIDERS)
+    with open_browser() as browser:
+        tab = browser.new_page(viewport={"width": 780, "height": 480})
+        problems: list[str] = []
+        tab.on("pageerror", lambda error: problems.append(str(error)))
+        tab.on("request", lambda asked: asked.url.startswith("file:") or problems.append(asked.url))
+        tab.goto(path.as_uri())
+        until(tab, "document.body.dataset.simulates === 'yes'")
+        tab.evaluate("window.simulator = cardan.simulation.simulator")
+        tab.evaluate("for (const id of ['shadows', 'floor']) document.getElementById(id).checked = false")
+        yield tab
+        assert not problems
+
+
+def until(tab: Any, condition: str) -> None:
+    """Wait until an expression is true; the page's policy forbids what Playwright would wait with."""
+    for _ in range(600):
+        if tab.evaluate(condition):
+            return
+        tab.wait_for_timeout(20)
+    raise AssertionError(condition)
+
+
+LISTS = "(k, x) => (x instanceof Float64Array ? Array.from(x) : x)"
+
+
+def plain(tab: Any, script: str, value: Any = None) -> Any:
+    """What a script gives, arrays as lists."""
+    return tab.evaluate(f"async (value) => JSON.parse(JSON.stringify(await ({script})(value), {LISTS}))", value)
+
+
+class ByKernels:
+    """The host's kernels of the programs that a page has, called as the page calls them."""
+
+    def __init__(self, found: Simulated, p: np.ndarray, q: np.ndarray, v: np.ndarray) -> None:
+        self.kernels = {name: compile_program(program) for name, program in found.programs.items()}
+        self.p, self.tau = p, found.start.tau
+        self.state = {port.name: np.zeros(port.shape) for port in self.kernels["march"].program.outputs}
+        self.state |= {"q": q, "v": v, "h": np.asarray(1e-6)}
+
+    def _call(self, name: str, **given: Any) -> dict[str, Any]:
+        program = self.kernels[name].program
+        x = self.state | {"tau": self.tau, "p": self.p} | CONTROL | given
+        found = self.kernels[name](*(np.asarray(x[port.name], float) for port in program.inputs))
+        return dict(zip((port.name for port in program.outputs), found, strict=True))
+
+    def advance(self, dt: float) -> dict[str, Any]:
+        end = self.state["t"] + dt
+        self.state |= self._call("evaluate")
+        while self.state["t"] < end:
+            self.state |= self._call("march", end=end, limit=64.0)
+        return self.state
+
+
+def test_states_are_those_of_the_kernels(tab: Any) -> None:
+    """Of a linkage that is set in motion by its sliders, and of a tree with quaternions."""
+    model = linkage()
+    q, v = cd.assemble(model, hold=["A"])
+    v[0] = 3.0
+    q, v = cd.assemble(model, q, v, hold=["A"])
+    values = [model.bodies[1].mass, model.joints[1].at.position[0]]
+    script = """(given) => {
+      const message = simulator.set(...given), start = simulator.state(), before = simulator.quantities();
+      let last;
+      for (let k = 0; k < 3; k++) last = simulator.advance(0.2);
+      return { message, start, before, last, after: simulator.quantities(), poses: simulator.poses() };
+    }"""
+    found = plain(tab, script, [values, [q[0]], [3.0]])
+    assert found["message"] == "" and found["last"]["ok"]
+    np.testing.assert_allclose(found["start"]["q"], q, atol=1e-12)
+    np.testing.assert_allclose(found["start"]["v"], v, atol=1e-11)
+    sim = simulated(model, SLIDERS)
+    host = ByKernels(sim, sim.p, np.array(found["start"]["q"]), np.array(found["start"]["v"]))
+    for _ in range(3):
+        state = host.advance(0.2)
+    for name in ("q", "v"):
+        scale = np.abs(state[name]).max()
+        np.testing.assert_allclose(found["last"][name], state[name], rtol=0, atol=1e-12 * scale, err_msg=name)
+    poses, energy = np.reshape(found["poses"], (-1, 7)), cd.kinetic_energy(model, q, v) + cd.potential_energy(model, q)
+    np.testing.assert_allclose(poses[:, :3], cd.body_poses(model, state["q"])[:, :3, 3], atol=1e-12)
+    assert found["before"]["energy"] == pytest.approx(energy, rel=1e-12)
+    assert found["after"]["energy"] == pytest.approx(energy, rel=1e-5) and found["after"]["gap"] < 1e-14
+
+    script = """async (about) => {
+      const other = await cardan.simulation.makeSimulator(about);
+      const last = other.advance(0.7), { damping, stiffness } = other.springFor(0, [0, 0, 0.6], 1);
+      return { last, poses: other.poses(), energy: other.quantities().energy, weight: damping ** 2 / stiffness / 4 };
+    }"""
+    model = top()
+    q, v = np.array([1.0, 0, 0, 0]), np.array([0.5, 0.0, 8.0])
+    start = cd.simulate(model, 0.7, q, v, rtol=1e-10, atol=1e-12)
+    found = plain(tab, script, page_program(start).description)
+    np.testing.assert_allclose(found["last"]["q"], start.q[-1], atol=1e-5)
+    np.testing.assert_allclose(np.abs(found["poses"][3:]), np.abs(start.q[-1]), atol=1e-5)
+    assert found["energy"] == pytest.approx(start.energy[-1], rel=1e-5)
+    # the mass of a point l from the ball in the hand: three directions, of which two turn the body, I/l^2 each
+    assert found["weight"] == pytest.approx(3 / (2 * 0.6**2 / (0.2 + 2.0 * 0.3**2)), rel=1e-9)
+
+
+def test_sliders_close_loops_or_say_that_they_cannot(tab: Any) -> None:
+    model = linkage().free(*SLIDERS)
+    length, mass = 0.46, 3.0
+    changed = model.at({"B.at": (length, 0, 0), "coupler.mass": mass})
+    guess = model.start()
+    guess[0] = 0.7
+    q, _ = cd.assemble(changed, guess, hold=["A"])
+    script = """([mass, length, angle]) => {
+      const said = [simulator.set([mass, length], [angle], [0])], first = simulator.state();
+      simulator.advance(0.3);
+      said.push(simulator.change([mass, 0.4]));
+      const pins = [simulator.placeOf(0, [0.4, 0, 0]), simulator.placeOf(1, [0, 0, 0])];
+      const changed = [simulator.state().t, ...pins, simulator.quantities().gap];
+      said.push(simulator.set([mass, 9], [angle], [0]));
+      const kept = simulator.state(), { gap } = simulator.quantities();
+      return { said, first, changed, kept, gap };
+    }"""
+    found = plain(tab, script, [mass, length, 0.7])
+    assert found["said"][:2] == ["", ""] and "cannot be closed" in found["said"][2]
+    np.testing.assert_allclose(found["first"]["q"], q, atol=1e-11)
+    np.testing.assert_allclose(found["kept"]["q"], q, atol=1e-11)  # where they last could be
+    assert found["gap"] < 1e-12
+    t, end, begin, gap = found["changed"]  # while it moves: the pin is where the shorter crank now has it
+    assert t == 0.3 and gap < 1e-12
+    np.testing.assert_allclose(end, begin, atol=1e-12)
+
+
+def test_a_pull_is_a_spring(tab: Any) -> None:
+    m = mechanisms.four_bar()
+    k, target, point = 60.0, (0.8, -0.3, 0.0), (0.5, 0.0, 0.0)
+    m.spring("hand", m.ground, "coupler", stiffness=k, length=0.0, at1=target, at2=point)
+    model = m.build()
+    q, v = cd.assemble(model)
+    run = cd.simulate(model, 0.5, q, v, rtol=1e-10, atol=1e-12)
+    script = """([mass, length, angle, pull]) => {
+      simulator.set([mass, length], [angle], [0]);
+      const last = simulator.advance(0.5, pull), x = simulator.placeOf(1, pull.point);
+      const wrong = simulator.advance(0.1, { ...pull, stiffness: 1e305 });
+      return { last, x, wrong };
+    }"""
+    pull = {"body": 1, "point": point, "target": target, "stiffness": k, "damping": 0.0}
+    mass, length = linkage().bodies[1].mass, linkage().joints[1].at.position[0]
+    found = plain(tab, script, [mass, length, q[0], pull])
+    np.testing.assert_allclose(found["last"]["q"], run.q[-1], atol=1e-5)
+    np.testing.assert_allclose(found["x"], (run.poses[-1, 1] @ [*point, 1.0])[:3], atol=1e-5)
+    assert not found["wrong"]["ok"] and "Stopped" in found["wrong"]["message"]
+
+
+def test_hands_on(tab: Any) -> None:
+    """Buttons, a slider and the pointer, as people use them."""
+    tab.evaluate("cardan.simulation.restarted()")
+    tab.click("#simulating")
+    until(tab, "simulator.state().t > 0.15")
+    tab.click("#simulating")
+    assert tab.inner_text("#simulating") == "Simulate"
+    stopped = tab.evaluate("simulator.state().t")
+    tab.evaluate("cardan.simulation.starts[0].range.value = 0.5")
+    tab.evaluate("cardan.simulation.starts[0].range.dispatchEvent(new Event('input'))")
+    assert tab.evaluate("simulator.state().t") == 0.0 < stopped
+    assert tab.evaluate("Math.abs(simulator.state().q[0] - 0.5)") < 1e-12
+    place = """(() => {
+      const at = cardan.canvas.getBoundingClientRect();
+      const [x, y] = cardan.camera.screen(simulator.placeOf(1, [0.5, 0, 0]));
+      return [x + at.left, y + at.top];
+    })()"""
+    x, y = tab.evaluate(place)
+    tab.mouse.move(x, y)
+    tab.mouse.down()
+    tab.mouse.move(x + 60, y + 80, steps=3)
+    assert tab.evaluate("cardan.simulation.state.pull.body") == 1
+    until(tab, "simulator.state().t > 0.3")
+    tab.mouse.up()
+    moved = tab.evaluate(place)
+    assert np.hypot(moved[0] - x, moved[1] - y) > 20
+    assert tab.evaluate("cardan.simulation.state.pull") is None
+
+
+def test_large_trees_are_looped(tab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A short chain that counts as large."""
+    monkeypatch.setattr(kernels, "LOOP_PAST", 2)
+    monkeypatch.setattr(program, "MOST_RATES", 2)
+    run = cd.simulate(mechanisms.chain(3).build(), 0.5, np.array([0.4, -0.3, 0.8]), rtol=1e-10, atol=1e-12)
+    script = """async (about) => {
+      const other = await cardan.simulation.makeSimulator(about);
+      return { pulls: other.pulls, last: other.advance(0.5), energy: other.quantities().energy };
+    }"""
+    found = plain(tab, script, page_program(run).description)
+    assert not found["pulls"] and found["energy"] == pytest.approx(run.energy[-1], rel=1e-5)
+    np.testing.assert_allclose(found["last"]["q"], run.q[-1], atol=1e-5)
+
+
+def test_what_is_left_out_is_said() -> None:
+    long = mechanisms.chain(MOST_RATES + 1)
+    assert page_program(long.build(), ["gravity"]).reason == page_program(long.build().free("gravity")).reason != ""
+    with pytest.raises(cd.UnknownNameError, match="crank"):
+        page_program(linkage(), ["cranc.mass"])
+    with pytest.raises(cd.InputError, match="a list of names"):
+        page_program(linkage(), "crank.mass")
