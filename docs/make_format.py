@@ -41,6 +41,7 @@ def tables() -> str:
     """Every element of the format and its entries, and every unit."""
     lines = ["", "### The file", "", *_table(schema.SECTIONS)]
     lines += ["", "### Bodies", "", *_table(schema.BODIES)]
+    lines += ["", "`shape` of a body, or of `ground`; one, or a list of them:", "", *_shapes()]
     lines += ["", "### Joints", "", *_table(schema.JOINTS)]
     lines += ["", "Besides, by type:", "", *_types(schema.own_joints()), "", "`data` of a joint:", ""]
     lines += [*_table(schema.DATA), "", "### Frames", "", *_table(schema.FRAMES)]
@@ -57,6 +58,14 @@ def tables() -> str:
 def _table(entries: schema.Entries) -> list[str]:
     rows = [f"| `{name}` | {'yes' if entry.needed else ''} | {entry.doc} |" for name, entry in entries.items()]
     return ["| entry | needed | what it is |", "|---|---|---|", *rows]
+
+
+def _shapes() -> list[str]:
+    rows = []
+    for name, (_, forms, needed) in schema.SHAPES.items():
+        entries = ", ".join(f"`{key}`" if key in needed else f"[`{key}`]" for key in (*forms, *schema.ANY_SHAPE))
+        rows.append(f"| `{name}` | {entries} |")
+    return ["| shape | entries, in brackets those that may be left out |", "|---|---|", *rows]
 
 
 def _types(types: dict[str, schema.Entries]) -> list[str]:

@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import runpy
 import sys
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw, ImageFont
@@ -31,6 +33,16 @@ def main() -> None:
     identification()
     synthesis()
     linkages()
+    shapes()
+
+
+def shapes() -> None:
+    """The first block of docs/shapes.md."""
+    text = Path(__file__).with_name("shapes.md").read_text(encoding="utf-8")
+    block = text.partition("```python\n")[2].partition("```")[0].partition("model.draw(")[0]
+    made: dict[str, Any] = {}
+    exec(block, made)
+    made["model"].draw(view=(35, 50)).savefig(FIGURES / "shapes.png", dpi=90)
 
 
 def four_bar() -> None:
@@ -42,6 +54,17 @@ def four_bar() -> None:
     write("four-bar-plot", run.plot("coordinates", "energy", "residuals", reactions=["B"]))
     write("four-bar-phase", run.plot_phase("A", "D", angle="deg"))
     write("four-bar-strobe", run.draw(np.linspace(0, 1, 9), trace=[("coupler", model.body("coupler").com)]))
+    video_frame(run)
+
+
+def video_frame(run: cd.Trajectory) -> None:
+    """The last frame of a video, with a trace and forces."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "run.gif"
+        run.video(path, size=(800, 450), fps=10, trace=[("coupler", (0.3, 0.1, 0))], forces=["B", "C"])
+        with Image.open(path) as video:
+            video.seek(video.n_frames - 1)
+            keep("video-frame", video.convert("RGB").quantize(128, dither=Image.Dither.NONE))
 
 
 def carts() -> None:

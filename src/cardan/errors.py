@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, Never, TypedDict
 
@@ -107,6 +108,10 @@ def nearest(name: object, names: Iterable[str]) -> str:
     return f"; known: {', '.join(map(repr, known[:8]))}{', ...' if len(known) > 8 else ''}" if known else ""
 
 
+class NoOthers(TypedDict, total=False):
+    """No further arguments: an error says what one is called here, and a type checker rejects it."""
+
+
 class Removed(TypedDict, total=False):
     """Arguments that functions had earlier: an error says what to give instead, and a type checker rejects them."""
 
@@ -149,10 +154,12 @@ ELSEWHERE = {
 
 def no_such_argument(function: str, arguments: Mapping[str, object], known: Iterable[str] = ()) -> InputError:
     """Make the error for the first of some arguments that a function does not have."""
-    name, listed = next(iter(arguments)), list(known)
+    own_names = sys._getframe(1).f_code  # of the function that refuses them
+    listed = list(known) or [*own_names.co_varnames[: own_names.co_argcount + own_names.co_kwonlyargcount]]
+    name = next(iter(arguments))
     if name in REMOVED:
         return InputError(f"{function}: {name} {REMOVED[name]}")
-    own = next((own for own, others in ELSEWHERE.items() if name in others and (own in listed or not listed)), None)
+    own = next((own for own, others in ELSEWHERE.items() if name in others and own in listed), None)
     hint = nearest(name, listed) if own is None else f"; it is called {own} here"
     return InputError(f"{function}: there is no argument {name!r}{hint}")
 

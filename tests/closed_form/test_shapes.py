@@ -58,6 +58,23 @@ def test_closed_forms_of_extrusions_and_rods() -> None:
     assert np.allclose(rod.inertia, cd.inertia.cylinder(3, 0.1, 2, axis="y"), rtol=1e-12)
 
 
+def test_plates_of_any_outline() -> None:
+    """Random stars, with corners on straight edges and holes in rows: the area of the corners, and a closed surface."""
+    rng = np.random.default_rng(1)
+    area = lambda p: abs(p[:, 0] @ np.roll(p[:, 1], -1) - p[:, 1] @ np.roll(p[:, 0], -1)) / 2
+    for trial in range(12):
+        angle = np.linspace(0, 2 * np.pi, rng.integers(5, 30), endpoint=False)
+        outline = rng.uniform(2, 6, len(angle))[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+        outline = outline if trial % 3 else np.array([(x, y) for x, y in 2 * ROUND if abs(x) > 0.1] + [(0, -2)])
+        outline = outline[np.argsort(np.arctan2(outline[:, 1], outline[:, 0]))]
+        holes = [0.22 * ROUND[:: rng.choice([1, 2, 4])] + 0.6 * np.array([k % 3 - 1, k // 3 - 1]) for k in range(9)]
+        holes = [holes[k] for k in rng.permutation(9)[: rng.integers(0, 9)]]
+        plate = S.Extrusion(outline, 1, holes=holes)
+        surface = plate.surface()
+        assert np.isclose(plate.volume, area(outline) - sum(map(area, holes)), rtol=1e-10)
+        assert open_edges(surface.vertices, surface.faces) == 0
+
+
 def test_bodies_from_shape_and_density() -> None:
     """Two halves are a whole; a density and the mass that it gives say the same; a given inertia stays."""
     m = cd.Mechanism("halves")

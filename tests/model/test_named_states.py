@@ -49,6 +49,18 @@ def test_the_named_are_kept_and_the_others_follow() -> None:
     assert np.allclose(run.q[0], cd.assemble(model)[0], rtol=1e-13) and np.isclose(run.v[0, 0], 2.0, rtol=1e-13)
 
 
+def test_other_functions_take_the_same_names() -> None:
+    model = linkage()
+    q, v = cd.assemble(model, {"A": 0.4}, {"A": 1.0})
+    named = cd.linearise(model, {"q": {"A": 0.4}, "v": {"A": 1.0}})
+    assert np.array_equal(named.A, cd.linearise(model, (q, v)).A)
+    assert np.array_equal(named.A, cd.linearise(model, model.state(A=0.4, v={"A": 1.0})).A)
+    where = cd.body_poses(model, q)[model.body_index("coupler"), :3, 3]
+    found = cd.inverse_kinematics(model, {"coupler": where}, {"A": 0.41})
+    assert found.start == 0 and np.allclose(found.q[0], 0.4, atol=1e-5)
+    assert cd.equilibrium(model, {"A": 0.4}, stable=True).q.shape == (3,)
+
+
 def test_joints_with_several_coordinates() -> None:
     model = robot()
     turned = np.array([np.cos(0.3), 0, 0, np.sin(0.3)])

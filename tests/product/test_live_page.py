@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,7 +11,9 @@ import pytest
 import cardan as cd
 from cardan import mechanisms
 from cardan.machines.ufunc.kernel import compile_program
+from cardan.results.page import program
 from cardan.results.page.program import CONTROL, MOST_RATES, Simulated, page_program, simulated
+from cardan.structure import kernels
 
 from ..machines.javascript import open_browser
 
@@ -192,8 +193,8 @@ def test_hands_on(tab: Any) -> None:
     tab.click("#simulating")
     assert tab.inner_text("#simulating") == "Simulate"
     stopped = tab.evaluate("simulator.state().t")
-    tab.evaluate("cardan.simulation.places[0].range.value = 0.5")
-    tab.evaluate("cardan.simulation.places[0].range.dispatchEvent(new Event('input'))")
+    tab.evaluate("cardan.simulation.starts[0].range.value = 0.5")
+    tab.evaluate("cardan.simulation.starts[0].range.dispatchEvent(new Event('input'))")
     assert tab.evaluate("simulator.state().t") == 0.0 < stopped
     assert tab.evaluate("Math.abs(simulator.state().q[0] - 0.5)") < 1e-12
     place = """(() => {
@@ -213,9 +214,23 @@ def test_hands_on(tab: Any) -> None:
     assert tab.evaluate("cardan.simulation.state.pull") is None
 
 
-def test_what_is_left_out_is_said(tmp_path: Path) -> None:
-    long = mechanisms.chain(MOST_RATES + 1).build()
-    assert f"at most {MOST_RATES}" in page_program(long).reason
+def test_large_trees_are_looped(tab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A short chain that counts as large."""
+    monkeypatch.setattr(kernels, "LOOP_PAST", 2)
+    monkeypatch.setattr(program, "MOST_RATES", 2)
+    run = cd.simulate(mechanisms.chain(3).build(), 0.5, np.array([0.4, -0.3, 0.8]), rtol=1e-10, atol=1e-12)
+    script = """async (about) => {
+      const other = await cardan.simulation.makeSimulator(about);
+      return { pulls: other.pulls, last: other.advance(0.5), energy: other.quantities().energy };
+    }"""
+    found = plain(tab, script, page_program(run).description)
+    assert not found["pulls"] and found["energy"] == pytest.approx(run.energy[-1], rel=1e-5)
+    np.testing.assert_allclose(found["last"]["q"], run.q[-1], atol=1e-5)
+
+
+def test_what_is_left_out_is_said() -> None:
+    long = mechanisms.chain(MOST_RATES + 1)
+    assert page_program(long.build(), ["gravity"]).reason == page_program(long.build().free("gravity")).reason != ""
     with pytest.raises(cd.UnknownNameError, match="crank"):
         page_program(linkage(), ["cranc.mass"])
     with pytest.raises(cd.InputError, match="a list of names"):

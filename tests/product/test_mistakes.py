@@ -11,6 +11,7 @@ from typing import Any
 import casadi as ca
 import numpy as np
 import pytest
+import sympy as sp
 
 import cardan as cd
 from cardan import mechanisms
@@ -56,9 +57,19 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "symbols": (
         lambda: cd.forward_dynamics(DOUBLE, ca.SX.sym("q", 2), STILL),
-        "q is a symbol of CasADi, and this function takes numbers; cd.casadi_function(model, 'forward_dynamics') takes",
+        "this function takes numbers; cd.casadi_function(model, 'forward_dynamics') takes it",
     ),
     "symbols of another kind": (lambda: cd.mass_matrix(DOUBLE, ca.MX.sym("q", 2)), "cd.casadi_function(model, 'mass_"),
+    "symbols in a list": (lambda: cd.mass_matrix(DOUBLE, [sp.Symbol("q"), 0]), "q has symbols of SymPy, and this"),
+    "a column": (lambda: cd.mass_matrix(DOUBLE, np.zeros((2, 1))), "so give its transpose"),
+    "an argument with a typo": (
+        lambda: cd.forward_dynamics(DOUBLE, STILL, STILL, taus=STILL),  # type: ignore[call-arg]
+        "there is no argument 'taus'; did you mean 'tau'?",
+    ),
+    "an argument of others": (
+        lambda: cd.load("robot.urdf", floating=True),  # type: ignore[call-arg]
+        "load: there is no argument 'floating'; it is called root here",
+    ),
     "a dict for numbers": (
         lambda: cd.mass_matrix(DOUBLE, {"pivot": 1}),
         "must be numbers of shape (..., 2), got a dict",

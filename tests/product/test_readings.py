@@ -109,6 +109,10 @@ def test_bodies_obey_newton_in_ground_axes() -> None:
     assert close(run.acceleration("coupler", (0.3, 0.2, 0)), rate_of_velocity(run), 1e-6)
     with pytest.raises(cd.InputError, match=r"axes must be one of 'joint', 'child', 'parent', 'ground', got 'world'"):
         run.reaction("A", axes="world")
+    figure = run.plot("energy", reactions="A", reaction_axes="ground")
+    assert figure.axes[1].get_ylabel().startswith("force of A, ground axes")
+    with pytest.raises(cd.InputError, match="derivatives, and results on a GPU, are in joint axes"):
+        cd.reactions(model, q, v, axes="ground", by="q")
 
 
 def rate_of_velocity(run: cd.Trajectory, h: float = 1e-5) -> np.ndarray:
@@ -150,6 +154,26 @@ def test_a_motion_needs_the_torque_of_inverse_dynamics() -> None:
     tau = cd.inverse_dynamics(free, run.q, run.v, run.a)
     assert close(run["swing.torque"], tau[:, 0], 1e-9) and np.abs(tau[:, 1]).max() < 1e-9
     assert close(run["swing.power"], tau[:, 0] * run["shoulder.rate"], 1e-9)
+
+
+def test_gears_and_constraints_do_no_work() -> None:
+    """The forces of a gear along its joints, and of a constraint, are those that the equations of motion lack."""
+    m = cd.Mechanism("train", gravity=(0, -9.81, 0))
+    for name in ("one", "two"):
+        m.body(name, mass=1.0, com=(0.3, 0, 0), inertia=(0.1, 0.1, 0.1))
+        m.joint(name, cd.Revolute(), m.ground, name)
+    m.body("slider", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    m.joint("plane", cd.Planar(), m.ground, "slider")
+    free = m.build()
+    m.couple("gear", {"one": 1.0, "two": 3.0})
+    m.constraint("wall", ["slider"], lambda t, poses, twists: poses[0].position[0])
+    rng = np.random.default_rng(3)
+    q, v = cd.assemble(m.build(), rng.standard_normal((5, 5)), rng.standard_normal((5, 5)))
+    run = cd.Trajectory(m.build(), np.arange(5.0), q, v)
+    lacking = cd.inverse_dynamics(free, q, v, run.a)
+    assert np.allclose(run["gear.torque"], lacking[:, :2]) and run.about("gear.torque").labels == ("one", "two")
+    assert np.allclose(run["wall.force"], lacking[:, 2]) and run.about("wall.force").units == ("N",)
+    assert np.allclose((run["gear.torque"] * v[:, :2]).sum(axis=-1), 0)
 
 
 def test_names(tmp_path: Path) -> None:

@@ -36,11 +36,14 @@ def test_limits_are_those_of_the_code():
     from cardan.io import text_file, xml_element
     from cardan.io.mjcf import item, solids
     from cardan.io.yaml import nodes, read
+    from cardan.meshes import formats, measure
+    from cardan.meshes import read as meshes
 
     numbers = [nodes.LARGEST, nodes.CALCULATED, text_file.BODIES, text_file.STATES]
     numbers += [xml_element.ELEMENTS, xml_element.ATTRIBUTES]
-    numbers += [item.ELEMENTS, item.INCLUDES, item.SECTIONS, solids.TRIANGLES, solids.HULL]
+    numbers += [item.ELEMENTS, item.INCLUDES, item.SECTIONS, formats.TRIANGLES, measure.HULL]
+    numbers += [formats.DISPLAYED]
     for number in numbers:
         assert f"{number:,}" in TEXT
-    for size in (text_file.SIZE_LIMIT, read.SIZE_LIMIT, solids.FILES):
+    for size in (text_file.SIZE_LIMIT, read.SIZE_LIMIT, solids.FILES, meshes.SIZE):
         assert f"{size >> 20} MiB" in TEXT

@@ -71,6 +71,11 @@ class Absolute(Formulation):
         n = len(model.separate.tree.links)
         return 7 * n, 6 * n
 
+    def leading_rows(self, model: Model) -> int:
+        """All, without loops: rows of the tree's joints never depend on one another."""
+        apart = model.separate
+        return 0 if apart.cuts else sum(link.kind.freedoms_removed for link in apart.tree.links)
+
     def quaternions(self, model: Model) -> list[tuple[str, int]]:
         """One a link."""
         return [(link.name, 7 * i + 3) for i, link in enumerate(model.separate.tree.links)]

@@ -98,6 +98,10 @@ class Relative(Formulation):
         n = len(model.separate.tree.links)
         return 7 * n, 6 * n
 
+    def leading_rows(self, model: Model) -> int:
+        """Those of the tree's joints, which never depend on one another."""
+        return sum(link.kind.freedoms_removed for link in model.separate.tree.links)
+
     def quaternions(self, model: Model) -> list[tuple[str, int]]:
         """One a link."""
         return [(model.joints[link.joint].name, 7 * i + 3) for i, link in enumerate(model.separate.tree.links)]
@@ -210,7 +214,7 @@ class Relative(Formulation):
         kin = parts.kin
         assert isinstance(kin, RelativeKinematics)
         links, own, like = kin.model.tree.links, kin.own, kin.q6
-        first = sum(link.kind.freedoms_removed for link in links)
+        first = self.leading_rows(parts.model)
         if [*kept[:first]] != [*range(first)]:
             rows, lent = parts.rows.kept(kept), np.zeros(kin.six.nv) if parts.lent is None else np.diag(parts.lent)
             return solve_constrained(along_tree(kin.six), parts.M, lent, rows.J, parts.f, rows.gamma)

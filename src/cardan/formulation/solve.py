@@ -74,11 +74,14 @@ def solve_constrained(
     lent = _ADDED.get()[1] * lent
     if not lent.any():
         return _solver(inverse(M), M, J, together)(f, gamma)
-    heavier = M + constant(np.diag(lent))
-    solve = _solver(inverse(heavier), heavier, J, together)
+    added = constant(np.diag(lent))
+    solve = _solver(inverse(M + added), M + added, J, together)
     a, lam = solve(f, gamma)
+    exact, da = together is not None and together.settled, a
     for _ in range(LENT_CORRECTIONS):
-        da, dlam = solve(f - M @ a - J.T @ lam, gamma - J @ a)
+        # what is left of the equations: in exact arithmetic what is added times the last part
+        left = (added @ da, type(gamma)(*gamma.shape)) if exact else (f - M @ a - J.T @ lam, gamma - J @ a)
+        da, dlam = solve(*left)
         a, lam = a + da, lam + dlam
     return a, lam
 

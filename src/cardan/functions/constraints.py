@@ -28,6 +28,7 @@ from cardan.model.memory import KernelSlot, require_model
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
 from cardan.model.values import counted, one
+from cardan.on_card import is_device_array
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.condition import watch
 from cardan.structure.dynamics import multiplier_kernel, reaction_formulation, reaction_kernel
@@ -116,8 +117,8 @@ def _rows_by(
 
 def reactions(
     model: Model, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, *, wrenches: ArrayLike | None = None,
-    t: ArrayLike = 0.0, formulation: str | Formulation = "spatial", by: Names = None, chart: str = "tangent",
-    out: Any = None, device: str | None = None, **removed: Unpack[Removed],
+    t: ArrayLike = 0.0, formulation: str | Formulation = "spatial", axes: str = "joint", by: Names = None,
+    chart: str = "tangent", out: Any = None, device: str | None = None, **removed: Unpack[Removed],
 ) -> Any:  # fmt: skip
     """Wrench (..., number of joints, 6) that each joint, tree joint or cut, exerts on its child at a consistent state.
 
@@ -125,7 +126,8 @@ def reactions(
     columns); `chart="coordinates"`: by the nq numbers in q; `chart="independent"`: along the constraints.
 
     It is (moment, force), N m and N, at the joint frame on the child and in its axes, drives and prescribed motions
-    included. Components that redundant constraints leave undetermined are one possible answer;
+    included. `axes="child"`, `"parent"` and `"ground"` give components along the axes of these bodies or of the ground,
+    the moment about the same point. Components that redundant constraints leave undetermined are one possible answer;
     `undetermined_reactions` tells which they are. Where q leaves loops open (`cd.constraint_residual`) the answer is
     that of the same equations there; the first call warns of a wide gap. In `points` it is the part in the plane
     (`in_plane`); where the plane's equations leave it open and those of space do not, it is that of `spatial`.
@@ -136,6 +138,10 @@ def reactions(
     threads = None if device is None else place_of("reactions", device)
     if removed:
         raise no_such_argument("reactions", removed)
+    if axes != "joint":
+        _require_axes(axes, by, device, q, v)
+        found = reactions(model, q, v, tau, wrenches=wrenches, t=t, formulation=formulation)
+        return given("reactions", out, turned_reactions(model, found, np.asarray(body_poses(model, q)), axes))
     tau = np.zeros(model.nv) if tau is None else tau
     wrenches = np.zeros((model.nb, 6)) if wrenches is None else wrenches
     if by is not None:
@@ -153,6 +159,31 @@ def reactions(
         if not found.added:
             model.memory[_REACTIONS, formulation] = kernel
     return kernel(q, v, tau, wrenches, *time_argument(model, t), out=out, threads=threads)
+
+
+AXES = ("joint", "child", "parent", "ground")
+"""Axes of reactions; in all of them the moment is about the origin of the joint frame on the child."""
+
+
+def _require_axes(axes: Any, by: Any, device: Any, *arrays: Any) -> None:
+    if axes not in AXES:
+        raise InputError(f"reactions: axes must be one of {', '.join(map(repr, AXES))}, got {axes!r}")
+    if by is not None or device is not None or any(map(is_device_array, arrays)):
+        raise InputError(f"reactions: derivatives, and results on a GPU, are in joint axes; leave out axes={axes!r}")
+
+
+def turned_reactions(model: Model, wrenches: np.ndarray, poses: np.ndarray, axes: str) -> np.ndarray:
+    """Reactions (..., joints, 6) in joint axes, given in the axes of child, parent or ground; poses (..., nb, 4, 4)."""
+    found = np.empty_like(wrenches)
+    for j, joint in enumerate(model.joints):
+        R = np.asarray(joint.child_at.rotation, dtype=float)  # from joint to child axes
+        if axes != "child" and joint.child != GROUND:
+            R = poses[..., joint.child, :3, :3] @ R
+        if axes == "parent" and joint.parent != GROUND:
+            R = np.swapaxes(poses[..., joint.parent, :3, :3], -1, -2) @ R
+        halves = wrenches[..., j, :].reshape(*wrenches.shape[:-2], 2, 3)
+        found[..., j, :] = (halves @ np.swapaxes(R, -1, -2)).reshape(*wrenches.shape[:-2], 6)
+    return found
 
 
 def multipliers(

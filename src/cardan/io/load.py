@@ -6,9 +6,9 @@ import os
 from collections.abc import Iterable, Mapping
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from cardan.errors import FileError, InputError
+from cardan.errors import FileError, InputError, NoOthers, no_such_argument
 from cardan.io.mesh_path import with_relative_meshes
 from cardan.io.mjcf.read import read_mjcf
 from cardan.io.policy import Policy, Word
@@ -38,6 +38,7 @@ def load(
     path: str | os.PathLike[str], *, root: Root = "fixed", gravity: ArrayLike | None = None,
     snapping: float | None = None, mimic: bool = True, parameters: Mapping[str, float | str] | None = None,
     folder: str | os.PathLike[str] | None = None, strict: bool = False, policy: Word = "strict",
+    **others: Unpack[NoOthers],
 ) -> Model:  # fmt: skip
     """Load a model from a file: `.yaml`, the format of Cardan, `.urdf`, or `.xml`, MJCF or URDF by its top element.
 
@@ -56,8 +57,11 @@ def load(
         strict: whether a loss is an error.
         policy: what to do where a file breaks a rule: "strict" rejects the file, "warn" keeps the value where it can be
             computed with, "repair" corrects slight violations. `model.notes` lists each.
+        **others: none; an error says what an argument is called here.
 
     """
+    if others:
+        raise no_such_argument("load", others)
     found, bodies = _read(path, root, gravity, mimic, parameters, folder, policy)
     if isinstance(found, Description):
         model = found.build(snapping)

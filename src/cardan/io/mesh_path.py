@@ -1,6 +1,6 @@
 """Where the mesh files are that a model file names.
 
-A name is a path relative to the model file, a `file://` address, or `package://NAME/path` as ROS writes it. A package
+A name is a path relative to the model file, a `file:` address, or `package://NAME/path` as ROS writes it. A package
 is a folder of that name: in `ROS_PACKAGE_PATH` or the share folders of `AMENT_PREFIX_PATH`, among the folders that the
 model file is in, or beside one of them. Only files inside these packages, or in the folder of the model file and those
 beside it, are read; nothing is fetched from a network. Whether a file is there is found out when somebody looks at it.

@@ -124,13 +124,11 @@ def _ears(rings: list[np.ndarray]) -> list[tuple[int, int, int]]:
     holes = [list(range(starts[k], starts[k + 1])) for k in range(1, len(rings))]
     for hole in sorted(holes, key=lambda hole: -flat[hole, 0].max()):
         at = int(np.argmax(flat[hole, 0]))
-        loop = _bridged(flat, loop, hole[at:] + hole[:at], [c for other in holes for c in other])
+        loop = _bridged(flat, loop, hole[at:] + hole[:at], holes)
     triangles = []
     while len(loop) > 3:
-        cut = next((k for k in range(len(loop)) if _is_ear(flat, loop, k)), None)
-        if cut is None:  # corners on a straight edge are left
-            cut = next((k for k in range(len(loop)) if _turning(*flat[[loop[k - 2], loop[k - 1], loop[k]]]) == 0), None)
-            cut = None if cut is None else (cut - 1) % len(loop)
+        found = (k for touching in (False, True) for k in range(len(loop)) if _is_ear(flat, loop, k, touching))
+        cut = next(found, next((k for k in range(len(loop)) if _turn_at(flat, loop, k) == 0), None))
         if cut is None:
             raise ValueError("the outline or a hole crosses itself or another")
         triangles.append((loop[cut - 1], loop[cut], loop[(cut + 1) % len(loop)]))
@@ -146,23 +144,27 @@ def _turning(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
     return turning
 
 
-def _is_ear(flat: np.ndarray, loop: list[int], k: int) -> bool:
-    """Whether the corner `k` of a loop turns outwards and no other corner lies in its triangle."""
-    a, b, c = flat[loop[k - 1]], flat[loop[k]], flat[loop[(k + 1) % len(loop)]]
-    if _turning(a, b, c) <= 0:
+def _turn_at(flat: np.ndarray, loop: list[int], k: int) -> float:
+    """How a loop turns at its corner `k`; 0 on a straight edge."""
+    return float(_turning(flat[loop[k - 1]], flat[loop[k]], flat[loop[(k + 1) % len(loop)]]))
+
+
+def _is_ear(flat: np.ndarray, loop: list[int], k: int, touching: bool) -> bool:
+    """Whether the corner `k` of a loop turns outwards and no other corner lies in its triangle, or touches it."""
+    if _turn_at(flat, loop, k) <= 0:
         return False
+    a, b, c = flat[loop[k - 1]], flat[loop[k]], flat[loop[(k + 1) % len(loop)]]
     others = flat[loop]
-    inside = (_turning(a, b, others) >= 0) & (_turning(b, c, others) >= 0) & (_turning(c, a, others) >= 0)
+    sides = np.minimum(np.minimum(_turning(a, b, others), _turning(b, c, others)), _turning(c, a, others))
     at_corner = (others == a).all(axis=1) | (others == b).all(axis=1) | (others == c).all(axis=1)
-    return not (inside & ~at_corner).any()
+    return not ((sides > 0 if touching else sides >= 0) & ~at_corner).any()
 
 
-def _bridged(flat: np.ndarray, loop: list[int], hole: list[int], corners: list[int]) -> list[int]:
+def _bridged(flat: np.ndarray, loop: list[int], hole: list[int], holes: list[list[int]]) -> list[int]:
     """A loop with a hole joined to it, from the hole's first corner to the nearest corner that it sees."""
     p = flat[hole[0]]
-    ends = np.concatenate([np.array(loop), np.array(corners)])
-    after = np.concatenate([np.roll(loop, -1), np.array(corners)])
-    A, B = flat[ends], flat[after]
+    A = flat[[corner for ring in (loop, *holes) for corner in ring]]
+    B = flat[[corner for ring in (loop, *holes) for corner in np.roll(ring, -1)]]
     for k in sorted(range(len(loop)), key=lambda k: float(((flat[loop[k]] - p) ** 2).sum())):
         q = flat[loop[k]]
         before, beyond = flat[loop[k - 1]], flat[loop[(k + 1) % len(loop)]]
@@ -171,7 +173,8 @@ def _bridged(flat: np.ndarray, loop: list[int], hole: list[int], corners: list[i
         if not ((left and right) if convex else (left or right)):
             continue  # it would lie outside
         crossing = (_turning(p, q, A) * _turning(p, q, B) < 0) & (_turning(A, B, p) * _turning(A, B, q) < 0)
-        if not crossing.any():
+        touched = (np.abs(_turning(p, q, A)) <= 1e-12 * ((q - p) ** 2).sum()) & (((A - p) * (A - q)).sum(axis=1) < 0)
+        if not (crossing | touched).any():
             return [*loop[: k + 1], *hole, hole[0], *loop[k:]]
     raise ValueError("a hole is not inside the outline")
 

@@ -372,6 +372,14 @@ class MeshFile(Shape):
         scale = np.diag(self.scale)
         return tuple(Part(part.surface.moved(scale, np.zeros(3)), part.colour) for part in read_mesh(self.path))
 
+    @property
+    def readable(self) -> bool:
+        """Whether the file can be read; it is read to find out."""
+        try:
+            return bool(self._read)
+        except FileError:
+            return False
+
     def _local_parts(self, most_faces: int | None) -> tuple[Part, ...]:
         return _simpler(self._read, most_faces)
 
@@ -406,6 +414,24 @@ def shared_parts(shapes: Mapping[int, Sequence[Shape]], most_faces: int) -> Iter
         left, most = left - count, most_faces
     for body, part in found:
         yield body, _simpler((part,), most)[0]
+
+
+def embedded(shapes: Mapping[int, Sequence[Shape]], most_faces: int) -> dict[int, tuple[Shape, ...]]:
+    """The shapes of several bodies with mesh files read into them, about `most_faces` triangles in all.
+
+    Positions are rounded to a hundred-thousandth of the size of a part. A file that cannot be read stays a file.
+    """
+    files: dict[int, list[Shape]] = {}
+    others: dict[int, list[Shape]] = {body: [] for body in shapes}
+    for body, own in shapes.items():
+        for shape in own:
+            readable = isinstance(shape, MeshFile) and shape.readable
+            (files.setdefault(body, []) if readable else others[body]).append(shape)
+    for body, part in shared_parts(files, most_faces):
+        size = float(np.ptp(part.surface.vertices, axis=0).max())
+        digits = 5 - int(np.floor(np.log10(max(size, 1e-12))))
+        others[body].append(Mesh(np.round(part.surface.vertices, digits), part.surface.faces, colour=part.colour))
+    return {body: tuple(own) for body, own in others.items()}
 
 
 def read_shapes(owner: str, value: Any) -> tuple[Shape, ...]:

@@ -182,9 +182,7 @@ def compare(*runs: Trajectory, names: Sequence[str] | str = (), labels: Sequence
     called = _labels(runs, (labels,) if isinstance(labels, str) else tuple(labels))
     span = max(float(np.nanmin(run.time)) for run in runs), min(float(np.nanmax(run.time)) for run in runs)
     if span[0] > span[1]:
-        raise InputError(
-            f"compare: the runs have no time in common: one begins at {span[0]:g} s, one ends {span[1]:g} s"
-        )
+        raise InputError(f"compare: no time is in all runs: one begins at {span[0]:g} s, one ends at {span[1]:g} s")
     times, every = _on_one_grid(runs, span)
     rows = []
     for name in wanted:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
-from cardan.functions.constraints import undetermined_reactions
+from cardan.functions.constraints import AXES, undetermined_reactions
 from cardan.results.energy_balance import work
 from cardan.results.figure import COLOURS, FAINT, GREY, INK, WIDTH, FigureOutput, new_figure, owner_of, style
 from cardan.results.rounding import OF_FORCES, without_rounding, wrenches_without_rounding
@@ -48,16 +48,18 @@ class Panel:
 
 @dataclass(frozen=True)
 class Selection:
-    """What to plot: tree joints (None for all), joints whose reactions are shown, and "rad" or "deg"."""
+    """What to plot: tree joints (None for all), joints whose reactions are shown, "rad" or "deg", axes of reactions."""
 
     joints: tuple[str, ...] | None
     reactions: tuple[str, ...]
     angle: str
+    axes: str = "joint"
 
 
 def selection_of(
-    run: Trajectory, joints: Sequence[str] | str | None, reactions: Sequence[str] | str, angle: str
-) -> Selection:
+    run: Trajectory, joints: Sequence[str] | str | None, reactions: Sequence[str] | str, angle: str,
+    axes: str = "joint",
+) -> Selection:  # fmt: skip
     """Check a selection against the run."""
     if angle not in ("rad", "deg"):
         raise InputError(f"plot: angle must be 'rad' or 'deg', got {angle!r}")
@@ -70,7 +72,9 @@ def selection_of(
             )
     for joint in pick or ():
         run._places("coordinate", joint)
-    return Selection(pick, wanted, angle)
+    if axes not in AXES:
+        raise InputError(f"plot: reaction_axes must be one of {', '.join(map(repr, AXES))}, got {axes!r}")
+    return Selection(pick, wanted, angle, axes)
 
 
 def panels_of(run: Trajectory, names: Sequence[str], selection: Selection) -> list[Panel]:
@@ -192,13 +196,17 @@ def _reactions(run: Trajectory, selection: Selection) -> list[Panel]:
         ]
     found = []
     for joint in selection.reactions:
-        wrench, loose = wrenches_without_rounding(run, run.reaction(joint)), unknown[joints.index(joint)]
+        wrench = wrenches_without_rounding(run, run.reaction(joint, selection.axes))
+        loose = unknown[joints.index(joint)]
+        if selection.axes != "joint":  # a component along other axes is of all those along the joint's
+            loose = np.repeat([loose[MOMENT].any(), loose[FORCE].any()], 3)
         sizes = np.nanmax(np.abs(wrench), axis=tuple(range(wrench.ndim - 1)))
         for what, at in (("force", FORCE), ("moment", MOMENT)):
             if sizes[at].max() > 0:
                 kept = [k for k in range(6)[at] if sizes[k] > 0]
                 lines = {_marked(WRENCH[k].split()[1], bool(loose[k])): wrench[..., k] for k in kept}
-                found.append(Panel(f"{what} of {joint}", UNIT[what], lines))
+                where = "" if selection.axes == "joint" else f", {selection.axes} axes"
+                found.append(Panel(f"{what} of {joint}{where}", UNIT[what], lines))
     return found
 
 

@@ -29,14 +29,16 @@ from cardan.machines.ufunc.kernel import Kernel, compile_program
 from cardan.model.joint import Kind
 from cardan.model.memory import RecentSlot, Slot
 from cardan.model.model import Model
-from cardan.model.values import array, batch, counted, number, shown, whole
+from cardan.model.values import array, counted, number, shown, whole
 from cardan.program.program import Port, Program
-from cardan.structure.assemble import assemble, constraint_kernels
+from cardan.structure.assemble import assemble, constraint_kernels, read_configuration
 from cardan.structure.kernels import parameter_arguments, symbolic, time_argument, tree_kernel
 from cardan.structure.rows import real_rows, row_sizes
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
+
+    from cardan.structure.assemble import Start
 
 # most steps of a start; progress of a step, and descent by its largest possible size, below which it gives up
 QUICK, LONGER, PATIENT = (40.0, 0.03, 1e-4), (100.0, 1e-3, 1e-5), (500.0, 0.0, 1e-10)
@@ -117,7 +119,7 @@ class InverseKinematics:
 
 
 def inverse_kinematics(
-    model: Model, targets: Mapping[str, ArrayLike] | Target | Sequence[Target], q0: ArrayLike | None = None, *,
+    model: Model, targets: Mapping[str, ArrayLike] | Target | Sequence[Target], q0: Start = None, *,
     starts: int = 20, limits: bool | Mapping[str, Any] = True, hold: Sequence[str] = (), prefer: str | None = None,
     all: bool = False, tolerance: float = 1e-6, t: float = 0.0, threads: int | None = None,
     device: str | None = None,
@@ -128,7 +130,8 @@ def inverse_kinematics(
         model: the mechanism. Values of free parameters (`Model.at`) are a batch like that of the targets.
         targets: poses (..., 4, 4) or positions (..., 3), m, by frame; or `cd.Target` objects, which also have
             orientations, directions, points to look at, weights and priorities.
-        q0: first configuration to start from, (..., nq); by default where joints start, or the middle of their limits.
+        q0: first configuration to start from, (..., nq), or coordinates of some joints by name; by default where joints
+            start, or the middle of their limits.
         starts: how many configurations to start from, until the targets are reached: q0, then others spread evenly.
         limits: True for those of the joints' data, False for none, or a dict of joints to (lower, upper), rad or m.
         hold: joints whose coordinates stay as in q0.
@@ -154,7 +157,7 @@ def inverse_kinematics(
         raise InputError(f"{owner}: prefer must be one of {', '.join(map(repr, OBJECTIVES))}, got {shown(prefer)}")
     lower, upper = read_limits(owner, model, limits)
     fixed = held_rates(owner, model, hold)
-    given = None if q0 is None else batch(owner, "q0", q0, model.nq)
+    given = None if q0 is None else read_configuration(owner, "q0", model, q0)[0]
     shapes = [(f"target of {aim.frame!r}", x.shape[:-1]) for aim in aims for x in aim.data]
     shapes += [("q0", () if given is None else given.shape[:-1]), ("values of parameters", model.batch)]
     try:

@@ -66,6 +66,10 @@ def operating_point(owner: str, model: Model, at: Any, beside: Mapping[str, Any]
     found |= {name: x for name, x in beside.items() if x is not None}
     if found.get("q") is None:
         found["q"], found["v"] = assemble(model, None, found.get("v"), t=found.get("t", 0.0))
+    elif isinstance(found["q"], Mapping):  # coordinates by name
+        v = found.get("v")
+        found["q"], follows = assemble(model, found["q"], v if isinstance(v, Mapping) else None, t=found.get("t", 0.0))
+        found["v"] = follows if v is None or isinstance(v, Mapping) else v
     q = batch(owner, "q", found["q"], model.nq)
     _require_unit(owner, model, q)
     loads = found.get("wrenches")

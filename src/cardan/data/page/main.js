@@ -243,14 +243,16 @@ canvas.addEventListener("dblclick", (event) => {
   if (hit) { camera.target = hit.world; soon(); }
 });
 
-// Sections: a plane, the half beyond which is not drawn.
+// Sections: a plane, and the half before it is not drawn, as one looks when it is chosen.
+let cutBehind = false;
+byId("cut").addEventListener("change", () => (cutBehind = Number(byId("cut").value) < 3 && camera.back[Number(byId("cut").value)] < -1e-9));
 function section() {
   const which = byId("cut").value;
   if (which === "") return null;
   const way = which === "3" ? camera.back : [0, 1, 2].map((k) => (k === Number(which) ? 1 : 0));
   const ends = cornersOfBox(camera.box).map((corner) => dot(way, corner)), part = Number(byId("depth").value);
   const at = Math.min(...ends) + part * (Math.max(...ends) - Math.min(...ends));
-  return byId("turned").checked ? [...times(-1, way), -at] : [...way, at];
+  return byId("turned").checked !== cutBehind ? [...times(-1, way), -at] : [...way, at];
 }
 
 // Names over the picture.

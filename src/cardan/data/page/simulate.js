@@ -1,7 +1,14 @@
 // The part of the page that simulates: buttons, sliders, and a spring that the pointer pulls with.
 
 const SHORTEST_FRAME = 12; // ms of a frame for the simulation: a slow one shows slower, and the page still answers
+const raised = (unit) => unit.replace("^2", "\u00b2").replace("^3", "\u00b3");
 const LONGEST_FRAME = 0.1; // s of the clock: a page that was hidden does not catch up
+
+// What numbers must be, by their rule; a sentence's end where they are not.
+const RULES = {
+  positive: (x) => (x > 0 ? "" : "must be above 0"),
+  "not negative": (x) => (x >= 0 ? "" : "must not be negative"),
+};
 
 function made(tag, properties = {}, ...children) {
   const element = Object.assign(document.createElement(tag), properties);
@@ -30,17 +37,17 @@ async function startSimulation(about, section) {
   const again = made("button", { type: "button", textContent: "Start again", title: "to the start that the sliders give" });
   const original = made("button", { type: "button", textContent: "Values as given" });
   const told = made("p", { className: "readings" });
-  const hint = made("p", { className: "told", textContent: "Drag a body to pull it by a spring." });
+  const hint = made("p", { className: "told", textContent: simulator.pulls ? "Drag a body to pull it by a spring." : "" });
   const state = { playing: false, active: false, before: 0, pull: null, behind: 0 };
-  const sliders = about.sliders.map((one) => slider(one.name, one.unit, one.low, one.high, one.value, changed));
-  const places = about.coordinates.map((c) => slider(c.name, c.unit, c.low, c.high, c.value, restarted));
+  const sliders = about.sliders.map((one) => slider(one.name, one.unit, one.low, one.high, one.value, changed, one.rule));
+  const starts = about.coordinates.map((c) => slider(c.name, c.unit, c.low, c.high, c.value, restarted));
   const rates = about.coordinates.map((c) => slider(c.name, c.rate_unit, -c.fast, c.fast, c.rate, restarted));
   byId("views").append(shortcut);
   const strip = makeStrip([...about.curves.map((one) => ({ ...one, of: (now) => one.at.map((k) => now[one.kind][k]) })),
     { name: "energy", unit: "J", curves: ["energy", "kinetic", "potential"], of: (_, { energy, kinetic, potential }) => [energy, kinetic, potential] }]);
   section.append(made("details", { open: true }, made("summary", { textContent: "Simulate" }),
     made("p", { className: "row" }, run, again), told, status, hint, made("div", { className: "strip" }, ...strip.elements),
-    ...group("Values", sliders, true), ...group("Start", places, places.length <= 8),
+    ...group("Values", sliders, true), ...group("Start", starts.filter((_, k) => about.coordinates[k].q >= 0), starts.length <= 8),
     ...group("Speed at the start", rates, false), made("p", { className: "row" }, original)));
 
   function group(name, list, open) {
@@ -48,7 +55,7 @@ async function startSimulation(about, section) {
   }
 
   // A slider with a field beside it, in which any value can be written.
-  function slider(name, unit, low, high, value, use) {
+  function slider(name, unit, low, high, value, use, rule = "any") {
     const range = made("input", { type: "range", min: low, max: high, step: "any", value });
     const field = made("input", { type: "number", step: "any", value: Number(value.toPrecision(5)) });
     const label = `${name}, ${unit}`;
@@ -57,10 +64,12 @@ async function startSimulation(about, section) {
     const one = { value, range, field, set(x) { one.value = x; range.value = x; field.value = Number(x.toPrecision(5)); } };
     range.oninput = () => { one.value = range.valueAsNumber; field.value = Number(one.value.toPrecision(4)); use(); };
     field.onchange = () => {
-      if (Number.isFinite(field.valueAsNumber)) { one.value = field.valueAsNumber; range.value = one.value; use(); }
-      else field.value = Number(one.value.toPrecision(5));
+      const x = field.valueAsNumber, wrong = RULES[rule]?.(x) ?? "";
+      if (Number.isFinite(x) && !wrong) { one.value = x; range.value = x; use(); return; }
+      field.value = Number(one.value.toPrecision(5));
+      say(`${name} ${wrong || "must be a number"}; it stays as it was.`);
     };
-    one.row = made("div", { className: "slider" }, made("span", { textContent: name }), made("small", { textContent: unit }), range, field);
+    one.row = made("div", { className: "slider" }, made("span", { textContent: name }), made("small", { textContent: raised(unit) }), range, field);
     return one;
   }
 
@@ -69,7 +78,7 @@ async function startSimulation(about, section) {
 
   function restarted() {
     state.active = true;
-    say(simulator.set(values(sliders), values(places), values(rates)));
+    say(simulator.set(values(sliders), values(starts), values(rates)));
     show();
   }
 
@@ -89,7 +98,7 @@ async function startSimulation(about, section) {
     strip.draw();
     const { energy, kinetic, gap } = quantities;
     const slower = state.playing && state.behind > 0.2 ? " \u00b7 slower than the clock" : "";
-    told.textContent = `${t.toFixed(3)} s \u00b7 energy ${shortly(energy, 5)} J, kinetic ${shortly(kinetic, 4)} J` +
+    told.textContent = `${t.toFixed(still ? 3 : places)} s \u00b7 energy ${shortly(energy, 5)} J, kinetic ${shortly(kinetic, 4)} J` +
       (about.programs.close ? (gap <= about.closed ? " \u00b7 loops closed" : ` \u00b7 loops open by ${gap.toPrecision(2)}`) : "") + slower;
   }
 
@@ -143,7 +152,7 @@ async function startSimulation(about, section) {
   again.onclick = restarted;
   original.onclick = () => {
     sliders.forEach((one, k) => one.set(about.sliders[k].value));
-    places.forEach((one, k) => one.set(about.coordinates[k].value));
+    starts.forEach((one, k) => one.set(about.coordinates[k].value));
     rates.forEach((one, k) => one.set(about.coordinates[k].rate));
     restarted();
   };
@@ -154,7 +163,7 @@ async function startSimulation(about, section) {
   // Pulling: only while simulated states are shown, so that a run can be turned by its bodies.
   window.cardan.drag = {
     start({ body, point, world }) {
-      if (!state.active || clock.state === undefined) return false;
+      if (!simulator.pulls || !state.active || clock.state === undefined) return false;
       const playing = state.playing;
       state.pull = { ...simulator.springFor(body, point, about.size), target: world };
       if (!playing) go();
@@ -169,7 +178,7 @@ async function startSimulation(about, section) {
       show();
     },
   };
-  window.cardan.simulation = { simulator, makeSimulator, state, pause, resume, restarted, sliders, places, rates };
+  window.cardan.simulation = { simulator, makeSimulator, state, pause, resume, restarted, sliders, starts, rates };
   document.body.dataset.simulates = "yes";
 }
 

@@ -20,6 +20,7 @@ async function makeSimulator(about) {
   const added = new Float64Array(3 * holds.length); // by coordinate: value and rate beyond those at the start, and 0
   const names = about.programs.march.outputs.map(([name]) => name);
   const first = { p: p.slice(), added: added.slice(), q: Float64Array.from(about.start.q), v: Float64Array.from(about.start.v) };
+  const pulls = "body" in about.pull; // large trees have no spring for the pointer
   let state, shown, nearStart = { ...first };
 
   function begin(t, q, v) {
@@ -33,6 +34,7 @@ async function makeSimulator(about) {
   }
 
   function setPull(pull) {
+    if (!pulls) return;
     const put = (name, value) => p.set(value, about.pull[name][0]);
     put("body", [pull ? pull.body : -1]);
     put("point", pull ? pull.point : [0, 0, 0]);
@@ -69,8 +71,9 @@ async function makeSimulator(about) {
     }));
     const start = { q: first.q.slice(), v: first.v.slice() };
     about.coordinates.forEach((c, k) => {
-      if (c.hold < 0) [start.q[c.q], start.v[c.v]] = [q[k], v[k]];
-      else added.set([q[k] - c.value, v[k], 0], 3 * c.hold);
+      if (c.hold >= 0) return void added.set([q[k] - c.value, v[k], 0], 3 * c.hold);
+      start.v[c.v] = v[k];
+      if (c.q >= 0) start.q[c.q] = q[k];
     });
     if (programs.close) {
       const to = joined(p, added); // from where the sliders were before, or from the start as it was given
@@ -180,7 +183,7 @@ async function makeSimulator(about) {
 
   begin(about.start.t, first.q, first.v);
   return {
-    names, set, change, advance, springFor, placeOf,
+    names, pulls, set, change, advance, springFor, placeOf,
     state: () => ({ t: state.t[0], q: state.q, v: state.v }),
     poses: () => shown.poses,
     quantities() {

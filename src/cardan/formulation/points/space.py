@@ -82,6 +82,11 @@ class PointsInSpace(Absolute):
         """As many rates as coordinates."""
         return (12 * len(model.separate.tree.links),) * 2
 
+    def leading_rows(self, model: Model) -> int:
+        """Without loops all, with the distances."""
+        own = super().leading_rows(model)
+        return own and own + len(EDGES) * len(model.separate.tree.links)
+
     def quaternions(self, model: Model) -> list[tuple[str, int]]:
         """None."""
         return []

@@ -8,6 +8,8 @@ whose blocks LLVM would still place in registers together, values pass from bloc
 
 from __future__ import annotations
 
+import heapq
+
 from cardan.machines.llvm.elementary.functions import FUNCTIONS, elementary, sincos
 from cardan.machines.llvm.module import Lines, Module
 from cardan.program.graph import Graph
@@ -350,6 +352,7 @@ class _Kept:
         self.places: dict[int, int] = {}  # value -> place
         self.size = 0
         self._free: list[int] = []
+        self._due: list[tuple[int, int]] = []  # heap of values with places: the last read, and the value
         self._new: list[tuple[int, int]] = []  # values of this block, and the empty line after each
         self._began = 0
 
@@ -361,8 +364,8 @@ class _Kept:
     def cut(self, k: int) -> list[tuple[int, int, int]]:
         """End a block with value k; the values to store, each with its line and its place."""
         # a place read in this block is not free in it: the new value may be stored before the old one is loaded
-        for value in [value for value in self.places if self.last[value] < self._began]:
-            self._free.append(self.places.pop(value))
+        while self._due and self._due[0][0] < self._began:
+            self._free.append(self.places.pop(heapq.heappop(self._due)[1]))
         stored = []
         for value, line in self._new:
             if self.last[value] > k:
@@ -370,6 +373,7 @@ class _Kept:
                     self._free.append(self.size)
                     self.size += 1
                 self.places[value] = self._free.pop()
+                heapq.heappush(self._due, (self.last[value], value))
                 stored.append((value, line, self.places[value]))
         self._new, self._began = [], k + 1
         return stored

@@ -225,7 +225,7 @@ class Kernel:
         try:
             arrays = [_as_array(a, dtype) for a in args]
             batch = _batch_shape(ports, arrays)
-        except (ValueError, TypeError) as error:
+        except Exception as error:  # an object may raise anything when converted to an array
             raise explain(self.program, args, out, dtype, str(error)) from None
         if self._has_empty_ports:
             arrays, out, finish = self._drop_empty(arrays, batch, out, dtype)
@@ -445,9 +445,8 @@ def _fault(program: Program, args: Sequence[Any], out: Any, dtype: np.dtype[Any]
     for port, arg in zip(ports, args, strict=True):
         if np.ma.is_masked(arg):
             return f"{port.name} has masked entries; fill them, or leave their rows out"
-        if type(arg).__module__.partition(".")[0] == "casadi" and type(arg).__name__ in ("SX", "MX"):
-            quantity = f"cd.casadi_function(model, {program.name!r})"
-            return f"{port.name} is a symbol of CasADi, and this function takes numbers; {quantity} takes symbols"
+        if found := _what_takes(arg, program.name):
+            return f"{port.name} {found}"
         if callable(arg):
             return f"{port.name} is a function; call it, and give the numbers that it returns"
         try:
@@ -456,6 +455,10 @@ def _fault(program: Program, args: Sequence[Any], out: Any, dtype: np.dtype[Any]
             return f"{port.name} is not an array of numbers: its rows have different lengths"
         except Exception as error:  # an object may raise anything when converted to an array
             return f"{port.name} is not an array of numbers: {error}"
+        if array.dtype == object and (
+            found := next(filter(None, (_what_takes(x, program.name) for x in array.flat)), "")
+        ):
+            return f"{port.name} {found}"
         if array.dtype == object or array.dtype.kind in "USV":
             kind = "objects" if array.ndim else "None" if arg is None else f"a {type(arg).__name__}"
             kind = "text" if array.dtype.kind in "US" else kind
@@ -467,6 +470,22 @@ def _fault(program: Program, args: Sequence[Any], out: Any, dtype: np.dtype[Any]
         return fault
     batches = [array.shape[: array.ndim - len(port.shape)] for port, array in zip(ports, arrays, strict=True)]
     return _out_fault(program, np.broadcast_shapes(*batches), out, dtype)
+
+
+def _what_takes(thing: Any, quantity: str) -> str:
+    """What takes symbols of other libraries instead, as the tail of a sentence; empty for anything else."""
+    library, kind = type(thing).__module__.partition(".")[0], type(thing).__name__
+    if library == "casadi" and kind in ("SX", "MX"):
+        return (
+            f"is a symbol of CasADi, and this function takes numbers; cd.casadi_function(model, {quantity!r}) takes it"
+        )
+    if library in ("jax", "jaxlib") and "Tracer" in kind:
+        return f"is traced by JAX, and this function takes numbers; cd.jax_function(model, {quantity!r}) takes it"
+    if library == "torch" and getattr(thing, "requires_grad", False):
+        return f"asks for a gradient, which this function has not; cd.torch_function(model, {quantity!r}) has it"
+    if library == "sympy":
+        return "has symbols of SymPy, and this function takes numbers; cd.equations(model) gives equations of symbols"
+    return ""
 
 
 def shape_fault(ports: Sequence[Port], shapes: Sequence[tuple[int, ...]]) -> str | None:
@@ -494,7 +513,8 @@ def _core_fault(port: Port, shape: tuple[int, ...]) -> str | None:
         n = shape[-1]
         listed = f", for the joints {port.entries}" if port.entries else ""
         turned = "; rows of a batch come first, so give its transpose" if shape[:-1] == core else ""
-        return f"{name} has {n} entries along its last axis, the model needs {core[0]} (shape {shape}){listed}{turned}"
+        many = f"{n} entries" if n != 1 else "1 entry"
+        return f"{name} has {many} along its last axis, the model needs {core[0]} (shape {shape}){listed}{turned}"
     return f"{name} ends in {shape[-2:]} along its last two axes, the model needs {core} (shape {shape})"
 
 

@@ -47,13 +47,14 @@ from cardan.results.page.pull import with_pull
 from cardan.results.progress import progress_bar
 from cardan.results.trajectory.trajectory import Trajectory
 from cardan.structure.assemble import assemble
-from cardan.structure.kernels import function_of, symbolic
+from cardan.structure.kernels import function_of, symbolic, tree_kernel
 from cardan.structure.projection import NEWTON_STEPS, projection_kernel
 from cardan.structure.rows import generic_configurations, independent_rows, scaled_rows, settle_rows
 
-MOST_RATES = 64  # of a model that a page simulates: the programs of larger ones are long
+MOST_RATES = 64  # of a model that a page simulates with sliders: programs with free numbers are not looped
+MOST_LOOPED = 256  # of a plain tree
 MOST_DEFAULTS = 16  # sliders of numbers that the user did not name
-MOST_CURVES = 6  # in one chart
+MOST_CURVES = 7  # in one chart
 FEW_BODIES = 8  # of a model whose masses are among them
 MOST_CAREFUL = 16  # rates of a model with loops that passes singular positions in a page: twice the program
 WELL_APART = 0.02  # smallest singular value of the part of all freedoms that held joints have
@@ -95,7 +96,7 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
     model = thing if isinstance(thing, Model) else thing.model
     if sliders is not None and isinstance(sliders, str):
         raise InputError(f"page: sliders is a list of names such as ['crank.mass'], got {sliders!r}")
-    if model.nv > MOST_RATES or not model.nv:
+    if not model.nv or (model.nv > MOST_RATES and (sliders or not _is_looped(model))):
         if sliders:
             model.unbound.free(*(name for name in sliders if name not in model.parameters.names))
         return PageProgram({"reason": _left_out(model)})
@@ -152,6 +153,8 @@ def simulated(thing: Model | Trajectory, sliders: Sequence[str] | None = None) -
     """The programs of `page_program`, not compiled."""
     model = thing if isinstance(thing, Model) else thing.model
     model.require_one("page")
+    if model.nv > MOST_RATES:
+        return Simulated(_looped_programs(model), model, np.zeros(0), {}, [], _start_of(thing))
     start, holds, named = _start_of(thing), _held(model), _with_sliders(model, sliders)
     pulled, pull = with_pull(named)
     p = pulled.parameters.nominal.copy()
@@ -164,8 +167,8 @@ def _left_out(model: Model) -> str:
     if not model.nv:
         return "This page does not simulate: nothing in the model can move."
     return (
-        f"This page shows the run and does not simulate: the model has {model.nv} coordinates, and programs for a "
-        f"browser are written for at most {MOST_RATES}."
+        f"This page does not simulate: the model has {model.nv} coordinates. With more than {MOST_RATES}, only trees of "
+        f"at most {MOST_LOOPED} without force elements, free parameters and sliders are written for a browser."
     )
 
 
@@ -232,7 +235,7 @@ def _sliders(parameter: Parameter, p: np.ndarray, model: Model) -> Iterator[dict
     if parameter.rule in (INERTIA, STIFFNESS):
         yield {
             "name": parameter.name, "unit": "times", "at": list(range(first, first + values.size)),
-            "base": values.tolist(), "low": 0.2, "high": 3.0, "value": 1.0, "moves": False,
+            "base": values.tolist(), "low": 0.2, "high": 3.0, "value": 1.0, "moves": False, "rule": POSITIVE,
         }  # fmt: skip
         return
     shown = [k for k in range(values.size) if values[k] or not values.any()]
@@ -242,7 +245,7 @@ def _sliders(parameter: Parameter, p: np.ndarray, model: Model) -> Iterator[dict
         name = parameter.name if values.size == 1 else f"{parameter.name} {axes[k]}"
         yield {
             "name": name, "unit": parameter.unit, "at": [first + k], "base": [1.0], "low": low, "high": high,
-            "value": float(values[k]), "moves": parameter.place[2] in JOINT_FIELDS,
+            "value": float(values[k]), "moves": parameter.place[2] in JOINT_FIELDS, "rule": parameter.rule,
         }  # fmt: skip
 
 
@@ -280,20 +283,20 @@ def _held(model: Model) -> list[int]:
 
 
 def _coordinates(model: Model, holds: list[int], start: _Start) -> list[dict[str, Any]]:
-    """The coordinates that sliders start from: all that are angles or lengths in a tree, the held ones with loops.
+    """The numbers that sliders start with: all coordinates and rates of a tree, those of held joints with loops.
 
-    `hold` is the place of a held one among those held, -1 in a tree.
+    `hold` is the place of a held one among those held, -1 in a tree. `q` is -1 where only the rate has a slider:
+    quaternions have none.
     """
-    found = []
-    reach = _reach(model)
+    found, reach = [], _reach(model)
     for link in model.tree.links:
-        joint = model.joints[link.joint]
-        if link.kind.nq != link.kind.nv or (model.has_rows and link.joint not in holds):
+        joint, kind = model.joints[link.joint], link.kind
+        if model.has_rows and link.joint not in holds:
             continue
-        for k, (unit, rate_unit) in enumerate(zip(link.kind.q_units, link.kind.v_units, strict=True)):
-            i, j = link.q.start + k, link.v.start + k
-            q, v, angle = float(start.q[i]), float(start.v[j]), unit == "rad"
-            limits = (joint.data.lower, joint.data.upper) if link.kind.nv == 1 else (None, None)
+        for k, rate_unit in enumerate(kind.v_units):
+            i, j = link.q.start + k if kind.nq == kind.nv else -1, link.v.start + k
+            q, v, angle = float(start.q[i]) if i >= 0 else 0.0, float(start.v[j]), rate_unit == "rad/s"
+            limits = (joint.data.lower, joint.data.upper) if kind.nv == 1 else (None, None)
             low, high = (
                 x if x is not None and math.isfinite(x) else q + sign * (math.pi if angle else reach)
                 for x, sign in zip(limits, (-1, 1), strict=True)
@@ -301,8 +304,8 @@ def _coordinates(model: Model, holds: list[int], start: _Start) -> list[dict[str
             fast = max(2 * float(start.fastest[j]), 2 * abs(v), 2 * math.pi if angle else reach)
             found.append({
                 "name": model.coordinate_names[j], "q": i, "v": j, "hold": holds.index(link.joint) if holds else -1,
-                "unit": unit, "rate_unit": rate_unit, "low": min(low, q), "high": max(high, q), "value": q,
-                "fast": fast, "rate": v,
+                "unit": "rad" if angle else "m", "rate_unit": rate_unit, "low": min(low, q), "high": max(high, q),
+                "value": q, "fast": fast, "rate": v,
             })  # fmt: skip
     return found
 
@@ -318,10 +321,11 @@ def _curves(model: Model) -> Iterator[dict[str, Any]]:
                 if unit != "1":  # quaternions
                     label = name if len(units) == 1 else f"{name}[{k}]"
                     by_unit.setdefault(unit, []).append((label, at.start + k))
-        for unit, found in by_unit.items():
+        for unit, found in sorted(by_unit.items(), key=lambda item: -len(item[1])):
             for first in range(0, len(found), MOST_CURVES):
                 some = found[first : first + MOST_CURVES]
-                name = what if len(found) <= MOST_CURVES else f"{what} {first + 1} to {first + len(some)}"
+                numbers = f"{first + 1}" if len(some) == 1 else f"{first + 1} to {first + len(some)}"
+                name = what if len(found) <= MOST_CURVES else f"{what} {numbers}"
                 yield {
                     "kind": kind, "name": name, "unit": unit, "curves": [label for label, _ in some],
                     "at": [k for _, k in some],
@@ -364,6 +368,17 @@ def _programs(model: Model, pulled: Model, holds: list[int], q: np.ndarray) -> d
     return {name: kernel.program for name, kernel in found.items()} | {"show": _show(pulled)}
 
 
+def _is_looped(model: Model) -> bool:
+    """Whether steps of a model are loops over its links, which makes programs of large plain trees short."""
+    return model.is_plain and model.nv <= MOST_LOOPED and equations_of(model, SPATIAL).looped
+
+
+def _looped_programs(model: Model) -> dict[str, Program]:
+    """The programs of a large tree; they have no free numbers, so that nothing can be pulled."""
+    march = explicit_kernels(equations_of(model, SPATIAL), DORMAND_PRINCE, ()).march.program
+    return {"march": march, "evaluate": tree_kernel(model, "forward_dynamics").program, "show": _show(model)}
+
+
 def _holding(model: Model, holds: list[int], q: np.ndarray) -> Model:
     """The model with some joints held: value and rate that each has more than at `q` are free, and its acceleration."""
     more = []
@@ -379,26 +394,26 @@ def _holding(model: Model, holds: list[int], q: np.ndarray) -> Model:
 
 def _show(model: Model) -> Program:
     """`q, v, t, p` to poses (nb, 7), position (m) and quaternion (w, x, y, z), energies (J), and gap (m or rad)."""
-    inputs = (Port("q", (model.nq,)), Port("v", (model.nv,)), Port("t", ()), Port("p", (model.parameters.size,)))
+    free = (Port("p", (model.parameters.size,)),) if model.parameters else ()
+    inputs = (Port("q", (model.nq,)), Port("v", (model.nv,)), Port("t", ()), *free)
     outputs = (Port("poses", (model.nb, 7)), Port("kinetic", ()), Port("potential", ()), Port("gap", ()))
 
     def record() -> Any:
         import casadi as ca
 
-        q, v, t, p = (ca.SX.sym(port.name, port.size) for port in inputs)
+        q, v, t, *p = symbols = [ca.SX.sym(port.name, port.size) for port in inputs]
         written, own_p = symbolic(model)
         kin = kinematics_of_tree(written, q, v)
         poses = [kin.pose(b) for b in range(model.nb)]
-        rows = [ca.horzcat(r.T, quaternion_of_rotation(R).T) for R, r in poses]
+        rows = ca.vertcat(*(ca.horzcat(r.T, quaternion_of_rotation(R).T) for R, r in poses))
         eq = equations(model)
-        kinetic = eq.graph("kinetic_energy")(q, v, p)
-        potential = eq.graph("potential_energy")(q, p)
+        energies = [eq.graph("kinetic_energy")(q, v, *p), eq.graph("potential_energy")(q, *p)]
         gap = ca.SX(0)
         if model.has_rows:
             time = (t,) if time_port(model) else ()
-            gap = ca.norm_inf(function_of(model, constraint_state(model))(q, *time, p)[0])
-        whole = ca.substitute([ca.vertcat(*rows), kinetic, potential, gap], [own_p], [p])
-        return ca.Function("show", [q, v, t, p], whole)
+            gap = ca.norm_inf(function_of(model, constraint_state(model))(q, *time, *p)[0])
+        rows = ca.substitute(rows, own_p, p[0]) if p else rows
+        return ca.Function("show", symbols, [rows, *energies, gap])
 
     key = hashlib.sha256(f"{model.key} shown in a page".encode()).hexdigest()
     return Program("show", inputs, outputs, key, record)

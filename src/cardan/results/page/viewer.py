@@ -70,7 +70,7 @@ class Viewer(AbstractContextManager["Viewer"]):
         self._sent: list[bytes] = []
         self._listeners: list[queue.Queue[bytes]] = []
         self._lock = threading.Lock()
-        self._page = html(thing, self._names, q=q, live=live).encode()
+        self._page = html(thing, self._names, q=q, live=live, simulate=not live).encode()
         self._model = thing if isinstance(thing, Model) else thing.model
         try:
             self._server = _Server((HOST, port), _handler(self))

@@ -6,6 +6,7 @@ A name is an element's and, after a dot, what is read off it:
     bodies and frames        position, velocity, acceleration, angular_velocity, in ground axes
     force elements           as their kind declares (`model.force`): length, rate, force or torque, power, energy
     motions and couplings    rate, force or torque, power
+    constraints of one's own force
 
 Where two elements have the same name and share a reading, the names have the kind before them: `body arm.acceleration`.
 """
@@ -77,6 +78,12 @@ def _rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
     """Kind of the element and row, element by element."""
     for coupling in model.couplings:
         yield from ((coupling.what, row) for row in _coupling_rows(model, coupling))
+    rows = [row.owner for row in model.rows]
+    for constraint in model.constraints:
+        k = rows.index(constraint.owner)
+        words = f"{constraint.owner}: force, or torque, that keeps it"
+        row = NamedQuantity(f"{constraint.name}.force", (), (model.rows[k].force_unit,), words, _part("row_forces", k))
+        yield "constraint", row
     at = 0
     for reading in element_readings(model):
         place = slice(at, at + reading.size) if reading.labels else at
@@ -140,11 +147,11 @@ def _coupling_rows(model: Model, coupling: Coupling) -> Iterator[NamedQuantity]:
     rates = [model.joints[j].kind.v_units[0] for j in coupling.joints]
     units = tuple("N m" if unit == "rad/s" else "N" for unit in rates)
     labels = names if len(names) > 1 else ()
-    k = model.couplings.index(coupling)
+    k = [row.owner for row in model.rows].index(coupling.owner)
     factor = coupling.coefficients if labels else coupling.coefficients[0]
 
     def force(run: Trajectory) -> np.ndarray:
-        found = run._sampled("coupling_forces")[..., k]
+        found = run._sampled("row_forces")[..., k]
         return found[..., None] * factor if labels else found * factor
 
     def rate(run: Trajectory) -> np.ndarray:
@@ -161,7 +168,7 @@ def _coupling_rows(model: Model, coupling: Coupling) -> Iterator[NamedQuantity]:
         yield NamedQuantity(f"{coupling.name}.rate", (), (f"{unit}/s",), f"{coupling.owner}: rate", rate)
         yield NamedQuantity(
             f"{coupling.name}.power", (), ("W",), f"{coupling.owner}: power that it gives to the mechanism",
-            lambda run: run._sampled("coupling_forces")[..., k] * rate(run),
+            lambda run: run._sampled("row_forces")[..., k] * rate(run),
         )  # fmt: skip
 
 
@@ -177,16 +184,14 @@ def _readings(s: SampledStates) -> np.ndarray:
     return np.asarray(kernel(s.q, s.v, *moving, *time_argument(model, s.t)))
 
 
-def _coupling_forces(s: SampledStates) -> np.ndarray:
-    """Force of each coupling (..., n, couplings) along the sum of its coordinates: `-lam` of its row."""
-    owners = [row.owner for row in s.model.rows]
-    lam = np.asarray(multipliers(s.model, s.q, s.v, s.tau, t=s.t))
-    return -lam[..., [owners.index(coupling.owner) for coupling in s.model.couplings]]
+def _row_forces(s: SampledStates) -> np.ndarray:
+    """Force (..., n, rows) of each constraint row of the tree along its residual: `-lam`."""
+    return -np.asarray(multipliers(s.model, s.q, s.v, s.tau, t=s.t))
 
 
 SAMPLED: dict[str, Callable[[SampledStates], np.ndarray]] = {
     "readings": _readings,
-    "coupling_forces": _coupling_forces,
+    "row_forces": _row_forces,
 }
 """What named quantities are part of."""
 

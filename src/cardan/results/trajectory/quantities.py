@@ -13,7 +13,6 @@ from cardan.functions.dynamics import forward_dynamics
 from cardan.functions.energy import kinetic_energy, momentum, potential_energy, power
 from cardan.functions.kinematics import body_accelerations, body_poses, body_twists
 from cardan.model.model import Model
-from cardan.model.tree import GROUND
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.kernels import time_argument
 
@@ -118,26 +117,8 @@ def _reactions(s: SampledStates) -> Any:
     return reactions(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation)
 
 
-AXES = ("joint", "child", "parent", "ground")
-"""Axes of reactions; in all of them the moment is about the origin of the joint frame on the child."""
-
-
-def _reactions_in(axes: str) -> Callable[[SampledStates], np.ndarray]:
-    return lambda s: turned_reactions(s.model, np.asarray(_reactions(s)), np.asarray(body_poses(s.model, s.q)), axes)
-
-
-def turned_reactions(model: Model, wrenches: np.ndarray, poses: np.ndarray, axes: str) -> np.ndarray:
-    """Reactions (..., joints, 6) in joint axes, given in the axes of child, parent or ground; poses (..., nb, 4, 4)."""
-    found = np.empty_like(wrenches)
-    for j, joint in enumerate(model.joints):
-        R = np.asarray(joint.child_at.rotation, dtype=float)  # from joint to child axes
-        if axes != "child" and joint.child != GROUND:
-            R = poses[..., joint.child, :3, :3] @ R
-        if axes == "parent" and joint.parent != GROUND:
-            R = np.swapaxes(poses[..., joint.parent, :3, :3], -1, -2) @ R
-        halves = wrenches[..., j, :].reshape(*wrenches.shape[:-2], 2, 3)
-        found[..., j, :] = (halves @ np.swapaxes(R, -1, -2)).reshape(*wrenches.shape[:-2], 6)
-    return found
+def _reactions_in(axes: str) -> Callable[[SampledStates], Any]:
+    return lambda s: reactions(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation, axes=axes)
 
 
 STATES: dict[str, RunQuantity] = {

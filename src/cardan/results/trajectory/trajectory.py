@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest, no_attribute
+from cardan.functions.constraints import AXES
 from cardan.lazy import cached_property
 from cardan.model.html import html_table
 from cardan.model.model import Model
@@ -19,7 +20,6 @@ from cardan.results.trajectory.files import dataset, table
 from cardan.results.trajectory.interpolation import Knots, states_at
 from cardan.results.trajectory.named import SAMPLED, NamedQuantity, measured_state, named_quantities
 from cardan.results.trajectory.quantities import (
-    AXES,
     QUANTITIES,
     STATES,
     Labels,
@@ -573,7 +573,7 @@ class Trajectory:
     def __getitem__(self, index: Any) -> Any:
         """A quantity by name, `run["spring.force"]`; or part of a batch: `run[3]` without padding, `run[:10]`."""
         if isinstance(index, str):
-            return self.quantity(index)
+            return self.time if index == "time" else self.quantity(index)
         numbers = np.arange(int(np.prod(self.batch))).reshape(self.batch or (1,))
         index = index if isinstance(index, tuple) else (index,)
         if not all(isinstance(i, int | np.integer | slice) for i in index):
@@ -682,7 +682,7 @@ class Trajectory:
 
     def plot(
         self, *panels: str, joints: Sequence[str] | str | None = None, reactions: Sequence[str] | str = (),
-        angle: str = "rad", lines: int = 10, size: tuple[float, float] | None = None,
+        reaction_axes: str = "joint", angle: str = "rad", lines: int = 10, size: tuple[float, float] | None = None,
         path: str | PathLike[str] | None = None, overwrite: bool = False, ax: Any = None,
     ) -> Figure:  # fmt: skip
         """Plot panels over time: `run.plot("coordinates", "energy", reactions=["A"])`.
@@ -690,10 +690,12 @@ class Trajectory:
         Args:
             panels: "coordinates", "rates", "accelerations", "energy", "power", "momentum", "residuals", "reactions".
                 Default: coordinates, rates, energy, residuals if there are loops, and reactions if joints are named.
-                Quantities with different units get a panel for each unit.
+                Quantities with different units get a panel for each unit. Also any name that `run[...]` takes, such as
+                "spring.force" or "crank.position".
             joints: tree joints whose coordinates, rates and accelerations are shown; all by default.
-            reactions: joints whose forces and moments are shown, in the joint frame; components that are zero are left
-                out. The panel "reactions" without names shows the magnitude for every joint.
+            reactions: joints whose forces and moments are shown; components that are zero are left out. The panel
+                "reactions" without names shows the magnitude for every joint.
+            reaction_axes: axes of these, as in `reaction`: "joint", "child", "parent" or "ground".
             angle: "rad" or "deg".
             lines: largest number of systems of a batch that are drawn one by one; a larger batch is drawn as its median
                 and a band from the 5th to the 95th percentile.
@@ -709,7 +711,7 @@ class Trajectory:
         from cardan.results.plots import plot, selection_of
 
         output = FigureOutput(size, path, overwrite, ax)
-        return plot(self, panels, selection_of(self, joints, reactions, angle), lines, output)
+        return plot(self, panels, selection_of(self, joints, reactions, angle, reaction_axes), lines, output)
 
     def plot_phase(
         self, *joints: str, angle: str = "rad", lines: int = 30, size: tuple[float, float] | None = None,
