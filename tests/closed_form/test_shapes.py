@@ -13,6 +13,8 @@ from cardan.meshes.simplify import simplified
 from cardan.meshes.surface import Surface, revolved
 from cardan.model.shape import read_colour
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 S = cd.shape
 CIRCLE = np.linspace(0, 2 * np.pi, 24, endpoint=False)
 ROUND = np.column_stack([np.cos(CIRCLE), np.sin(CIRCLE)])

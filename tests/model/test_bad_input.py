@@ -14,6 +14,8 @@ from cardan import mechanisms
 
 from ..trees import close
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 NAN, INF = float("nan"), float("inf")
 SOLID: dict[str, Any] = {"mass": 1.0, "inertia": (1, 1, 1)}
 Action = Callable[[], object]

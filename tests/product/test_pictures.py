@@ -25,6 +25,8 @@ from cardan.results.rounding import size_of, without_rounding, wrenches_without_
 
 from ..user_kinds import WIRE, bead
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 @pytest.fixture(scope="module")
 def run() -> cd.Trajectory:
