@@ -153,7 +153,8 @@ def run_of(name: str) -> cd.Trajectory:
 def picture_of(run: cd.Trajectory, motion: Motion) -> Image.Image:
     """A moment of the run, in light and shadow, with the paths of some points."""
     poses = np.asarray(cd.body_poses(run.model, run.q))
-    seen = Animation(run, run.time, run.q, run.v, poses, poses, SIZE, motion.view, motion.trace, False)
+    trace = [(point, (0, 0, 0)) if isinstance(point, str) else point for point in motion.trace]
+    seen = Animation(run, run.time, run.q, run.v, poses, poses, SIZE, motion.view, trace, False)
     return Image.fromarray(seen.picture(round(motion.at * FRAMES))).quantize(96, dither=Image.Dither.NONE)
 
 
