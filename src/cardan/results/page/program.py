@@ -167,8 +167,8 @@ def _left_out(model: Model) -> str:
     if not model.nv:
         return "This page does not simulate: nothing in the model can move."
     return (
-        f"This page does not simulate: the model has {model.nv} coordinates. With more than {MOST_RATES}, only trees of "
-        f"at most {MOST_LOOPED} without force elements, free parameters and sliders are written for a browser."
+        f"This page does not simulate: the model has {model.nv} coordinates. With more than {MOST_RATES}, only trees "
+        f"of at most {MOST_LOOPED} without force elements, free parameters and sliders are written for a browser."
     )
 
 
