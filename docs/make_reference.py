@@ -101,7 +101,7 @@ def _listed(file: Path, lines: list[str]) -> list[str]:
     for k, line in enumerate(lines):
         if line.startswith("### `"):
             name = line.removeprefix("### `").rstrip("`")
-            anchor = re.sub(r"[^\w]", "", name.lower().replace("(", " ").split(" ")[0])
+            anchor = re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", name.lower()).strip())
             told, inside = "", False
             for text in lines[k + 1 :]:
                 inside = inside != text.startswith("```")
