@@ -79,7 +79,7 @@ def test_joints_with_several_coordinates() -> None:
         (None, [1.0, 0.0, 0.0], r"velocities at the start violate joint 'C' .* v0=\{'A': 1.0\}, and the others follow"),
         ({"C": 0.3}, None, r"q0: joint 'C' closes a loop, .* name one that has coordinates: 'A', 'B', 'D'"),
         ({"crank": 0.3}, None, r"q0: 'crank' is not a joint of model 'four_bar'; known: 'A', 'B', 'D'"),
-        ({"A": "0.3"}, None, r"q0 of 'A' must be numbers"),
+        ({"A": "30deg"}, None, r"q0 of 'A' must be a number, got '30deg'; cd.deg\(30\) is 30 degrees"),
         ({"A": np.nan}, None, r"q0 of 'A' is nan"),
         ({"A": [0.3, 0.4], "B": [1.0, 2.0, 3.0]}, None, r"batches in q0 do not fit together: 'A' \(2,\), 'B' \(3,\)"),
         ({3: 0.3}, None, r"q0 takes names of joints, got 3"),

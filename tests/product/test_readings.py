@@ -109,6 +109,8 @@ def test_bodies_obey_newton_in_ground_axes() -> None:
     assert close(run.acceleration("coupler", (0.3, 0.2, 0)), rate_of_velocity(run), 1e-6)
     with pytest.raises(cd.InputError, match=r"axes must be one of 'joint', 'child', 'parent', 'ground', got 'world'"):
         run.reaction("A", axes="world")
+    words = "mobility: 1 freedom, 3 of the tree less 2 independent constraints; 3 more are redundant"
+    assert words in model.report()
     figure = run.plot("energy", reactions="A", reaction_axes="ground")
     assert figure.axes[1].get_ylabel().startswith("force of A, ground axes")
     with pytest.raises(cd.InputError, match="derivatives, and results on a GPU, are in joint axes"):
@@ -189,6 +191,8 @@ def test_names(tmp_path: Path) -> None:
     for wrong, hint in (
         ("spring.forc", r"is not a quantity of a run; did you mean 'spring.force'\?$"),
         ("motor", r"there are 'motor.torque', 'motor.rate', 'motor.power'; run.names\(\) lists all"),
+        ("crank.speed", r"there are 'crank.position', 'crank.velocity', .*; run.names"),
+        ("reactions.A", r"there are 'reactions.A.moment x', 'reactions.A.moment y'"),
         (["q"], r"\['q'\] is not"),
     ):
         with pytest.raises((cd.UnknownNameError, cd.InputError), match=hint):
@@ -246,9 +250,3 @@ def test_a_kind_of_ones_own_has_readings() -> None:
     m.force("c", cubic, "A", k=2.0)
     run = cd.Trajectory(m.build(), [0.0, 1.0], [[0.5], [0.7]], [[0.0], [1.0]])
     assert np.allclose(run["c.cube"], [0.5**3, 0.7**3]) and np.allclose(run["c.torque"], -2 * run["c.cube"])
-
-
-def test_the_table_of_a_model_tells_its_mobility() -> None:
-    words = "1 freedom, 3 of the tree less 2 independent constraints; 3 more are redundant"
-    model = four_bar().build()
-    assert f"mobility: {words}" in model.report() and words in model._repr_html_()

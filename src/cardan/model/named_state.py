@@ -74,6 +74,8 @@ def _by_name(
     held: list[int] = []
     for name, value in given.items():
         places, rates, label = _places(owner, what, model, name, port)
+        if isinstance(value, str):
+            raise InputError(f"{owner}: {label} must be a number, got {value!r}; cd.deg(30) is 30 degrees in rad")
         numbers = batch(owner, label, value)
         if len(places) > 1 and numbers.shape[-1:] != (len(places),):
             raise InputError(f"{owner}: {label} must be {counted(len(places), 'number')}, got shape {numbers.shape}")

@@ -148,6 +148,7 @@ def configuration(owner: str, model: Model, q: Start) -> Any:
 def state_by_name(model: Model, q: Mapping[str, Any], v: Mapping[str, Any], time: float) -> State:
     """A consistent state with coordinates and rates of some joints as given, for `Model.state`."""
     time = number("state", "time", time, "of seconds")
+    read_configuration("state", "q", model, q), read_rates("state", "v", model, None, v)  # names itself in errors
     return State(*assemble(model, q, v, t=time), time)
 
 

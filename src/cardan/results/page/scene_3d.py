@@ -250,6 +250,8 @@ def _bodies(scene: Scene3D, poses: np.ndarray) -> None:
         ends = zip(stroke.points, stroke.points[1:], strict=False)
         layer = "skeleton" if stroke.body in scene.shaped else "bodies"
         scene.add(layer, stroke.body, colour_of(stroke.body), *(rod(a, b, thick * size) for a, b in ends))
+    for arm in geometry.arms:
+        scene.add("bodies", arm.body, colour_of(arm.body), rod(arm.points[0], arm.points[1], 0.25 * size))
     for plate in geometry.plates:
         layer = "skeleton" if plate.body in scene.shaped else "plates"
         scene.add(layer, plate.body, colour_of(plate.body), Solid(plate.corners, plate.triangles), opacity=0.45)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -44,7 +44,7 @@ class NamedQuantity:
     labels: tuple[str, ...]
     units: tuple[str, ...]
     description: str
-    of: Callable[[Trajectory], np.ndarray]
+    of: Callable[[Trajectory], np.ndarray] = field(repr=False)
 
     @property
     def axes(self) -> tuple[str, ...]:

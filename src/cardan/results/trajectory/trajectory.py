@@ -333,11 +333,23 @@ class Trajectory:
     def _unknown(self, name: Any) -> UnknownNameError:
         """The error for a name that is not that of a quantity."""
         known = self.names()
-        own = [n for n in known if isinstance(name, str) and n.startswith(f"{name}.")]
-        hint = f"; there are {', '.join(map(repr, own))}" if own else nearest(name, known)
+        hint = nearest(name, known)
+        if own := self._related(str(name), known, alike=hint.endswith("?")):
+            hint = f"; there are {', '.join(map(repr, own[:6]))}{', ...' if len(own) > 6 else ''}"
         missing = "" if self._model is not None else " in this file, and the file has no model to compute it from"
         more = "" if hint.endswith("?") else "; run.names() lists all"
         return UnknownNameError(f"trajectory: {name!r} is not a quantity of a run{missing}{hint}{more}")
+
+    def _related(self, name: str, known: list[str], alike: bool) -> list[str]:
+        """Names of what an element has, or components of a quantity, for a name that is neither."""
+        own = [n for n in known if n.startswith(f"{name}.")]
+        whole = next((n for n in known if name.startswith(f"{n}.")), "")
+        if not own and whole:
+            columns = [f"{whole}.{label}" for label in self._columns(whole)[0]]
+            own = [n for n in columns if n.startswith(f"{name}.")] or columns
+        if not own and not alike:
+            own = [n for n in known if "." in name and n.startswith(f"{name.rpartition('.')[0]}.")]
+        return own
 
     def __contains__(self, name: object) -> bool:
         """Whether `run[name]` is a quantity."""
@@ -577,7 +589,9 @@ class Trajectory:
         numbers = np.arange(int(np.prod(self.batch))).reshape(self.batch or (1,))
         index = index if isinstance(index, tuple) else (index,)
         if not all(isinstance(i, int | np.integer | slice) for i in index):
-            raise InputError(f"trajectory: a batch is indexed by integers and slices, got {index!r}")
+            raise InputError(
+                f"trajectory: a run takes the name of a quantity, a batch integers and slices, got {index!r}"
+            )
         kept = np.asarray(numbers[index])  # an IndexError ends a loop over the run
         if not self.batch:
             return self
