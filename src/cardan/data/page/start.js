@@ -16,7 +16,7 @@ else { // a browser has few contexts for drawing: a view that is scrolled away g
 new ResizeObserver(() => {
   plots.draw();
   if (!touched) camera.frame();
-  soon();
+  draw(); // at once: otherwise the last picture would be seen stretched
 }).observe(stage);
 scene.move(clock.t, arrows());
 lookHome();
