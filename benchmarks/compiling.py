@@ -30,6 +30,7 @@ def python(arguments: list[str], cache: str) -> str:
     env = os.environ | {
         "CARDAN_CACHE_DIR": cache,
         "CARDAN_CACHE": "1",
+        "CARDAN_QUICK": "1",
         "PYTHONPATH": os.pathsep.join(filter(None, places)),
     }
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed package has its bytecode

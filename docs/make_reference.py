@@ -216,7 +216,7 @@ def _function(name: str, thing: object) -> list[str]:
 def _call(name: str, signature: str) -> list[str]:
     """How it is called, as code, in lines of readable length."""
     lines = textwrap.wrap(f"{name}{signature}", 96, subsequent_indent="    ", break_long_words=False)
-    return ["```py", *lines, "```", ""]
+    return ["```text", *lines, "```", ""]
 
 
 def _signature(thing: object, drop_self: bool = False) -> str:

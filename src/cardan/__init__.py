@@ -298,6 +298,7 @@ def _no_attribute(name: str) -> AttributeError:
         "read": "cd.load", "Body": "mechanism.body(...)", "Joint": "mechanism.joint(...)", "System": "cd.Mechanism",
         "Robot": "cd.load", "linearize": "cd.linearise", "Spring": "mechanism.spring(...)", "Fixed": "cd.Rigid",
         "Weld": "cd.Rigid", "Slider": "cd.Prismatic", "Hinge": "cd.Revolute", "Ball": "cd.Spherical",
+        "ground": "mechanism.ground",
     }  # fmt: skip
     if not name.startswith("_"):
         from cardan.mechanisms import CATALOGUE

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 import sys
+import warnings
 from collections.abc import Iterable, Mapping
 from typing import Any, Never, TypedDict
 
@@ -99,6 +100,9 @@ NAMES_COMPARED, CHARACTERS_COMPARED = 2000, 60
 def nearest(name: object, names: Iterable[str]) -> str:
     """Suggest the nearest of the known names, as the tail of a sentence."""
     known, meant = list(names), str(name).lower()
+    parts = [other for other in known if other.startswith(f"{name}.")]
+    if parts:
+        return f"; there are {', '.join(map(repr, parts[:6]))}"
     short = {other.lower(): other for other in known[:NAMES_COMPARED] if len(other) <= CHARACTERS_COMPARED}
     close = difflib.get_close_matches(meant, short, 1) if len(meant) <= CHARACTERS_COMPARED else []
     if not close and 3 <= len(meant) <= CHARACTERS_COMPARED:  # a part of a name
@@ -172,3 +176,16 @@ def no_attribute(owner: str, name: str, names: Iterable[str], elsewhere: Mapping
     own = elsewhere.get(name) or elsewhere.get(name.lower() if len(name) > 1 else "")
     hint = f"; write {own}" if own else f"; did you mean {close[0]!r}?" if close else ""
     return AttributeError(f"{owner} has no attribute {name!r}{hint}")
+
+
+def warn_outside(text: str) -> None:
+    """Warn at the line of somebody else's code that called."""
+    warnings.warn(text, RuntimeWarning, stacklevel=_depth() + 1)
+
+
+def _depth() -> int:
+    """How many frames up from the caller somebody else's code begins."""
+    frame, depth = sys._getframe(1), 1
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cardan":
+        frame, depth = frame.f_back, depth + 1
+    return depth - 1

@@ -13,6 +13,8 @@ from cardan.functions.check import consistent_states
 from cardan.mechanisms import andrews, cart_pole, double_pendulum, slider_crank
 from cardan.model.plane import planar_model
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 sympy = pytest.importorskip("sympy")
 MODELS = {f.__name__: f for f in (andrews, cart_pole, slider_crank)}
 

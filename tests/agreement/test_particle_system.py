@@ -9,6 +9,8 @@ import cardan as cd
 from cardan.functions.check import consistent_states
 from cardan.mechanisms import andrews, pendulum, slider_crank
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 MODELS = {f.__name__: f for f in (andrews, slider_crank)}
 
 

@@ -14,6 +14,8 @@ from cardan.textbook import EQUATIONS, Equation, Quantity, rules
 from ..latex_reader import read
 from ..trees import random_rotation
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 sympy = pytest.importorskip("sympy")
 TEXTS = {e.text.__code__: name for name, e in reversed(EQUATIONS.items())}
 NAMES = [name for name, e in EQUATIONS.items() if TEXTS[e.text.__code__] == name]  # a text with several numbers once

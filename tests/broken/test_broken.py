@@ -270,7 +270,7 @@ builder/joint_data_as_dict.txt | joint 'A': data must be cd.JointData(...), got 
 builder/joint_data_mimics_a_name.txt | joint 'A': mimic of its data must be None or (joint, multiplier, offset), got 'B'
 builder/joint_data_of_nan.txt | joint 'A': upper of its data must be a number or None, got nan
 builder/load_with_five_parameters.txt | load: parameters must be a dict of names and values, got 5
-builder/joint_from_none.txt | joint 'B': parent None is not a body; known: 'ground', 'arm'
+builder/joint_from_none.txt | joint 'B': parent None is not a body; what does not move is 'ground'
 builder/mass_as_text.txt | body 'arm': mass must be a number, got '2'
 builder/mass_complex.txt | body 'arm': mass must be a number, got (2+1j)
 builder/mass_given_negative_at_a_value.txt | parameter 'arm.mass' must be above 0, got -1 kg

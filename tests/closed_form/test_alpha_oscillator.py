@@ -16,6 +16,8 @@ import cardan as cd
 from cardan.integrate.alpha.stepper import AlphaStepper
 from cardan.integrate.integrators import Request
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 @cache
 def oscillator() -> cd.Model:

@@ -6,6 +6,8 @@ import pytest
 import cardan as cd
 from cardan.mechanisms import four_bar, slider_crank
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 def two_link_arm() -> cd.Model:
     """2R arm in a vertical plane, the first link 0.6 m long."""

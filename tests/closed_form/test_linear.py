@@ -8,6 +8,8 @@ import pytest
 
 import cardan as cd
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 X, Y, Z = np.eye(3)
 G = 9.81
 

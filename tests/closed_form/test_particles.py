@@ -14,6 +14,8 @@ import cardan as cd
 from cardan import textbook as book
 from cardan.algebra.plane import Particles, across, carried, moment, particles, rod_particles
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 numbers = st.floats(-2, 2)
 seeds = st.integers(0, 2**32 - 1)
 

@@ -14,6 +14,8 @@ import cardan as cd
 
 from ..trees import close
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 SHAPES = {"solid": 3, "plate": 2, "rod": 1, "point": 0}
 
 

@@ -8,6 +8,8 @@ from cardan import mechanisms
 
 from ..trees import close
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 FORMULATIONS = ("spatial", "newton_euler")
 G = 9.81
 

@@ -13,6 +13,8 @@ from cardan.meshes.simplify import simplified
 from cardan.meshes.surface import Surface, revolved
 from cardan.model.shape import read_colour
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 S = cd.shape
 CIRCLE = np.linspace(0, 2 * np.pi, 24, endpoint=False)
 ROUND = np.column_stack([np.cos(CIRCLE), np.sin(CIRCLE)])
@@ -84,9 +86,13 @@ def test_bodies_from_shape_and_density() -> None:
     m.body("halves", shape=halves, mass=800)
     m.body("seen", shape=whole, mass=1, com=(0, 0, 0), inertia=(1, 1, 1))
     m.body("light", shape=whole)
-    a, b, c, d = m.bodies
+    a, b, c, d = m.bodies[:4]
     assert np.isclose(a.mass, 800) and np.allclose(a.com, b.com) and np.allclose(a.inertia, b.inertia, rtol=1e-12)
     assert np.allclose(a.inertia, cd.inertia.box(800, (2, 1, 0.5)), rtol=1e-12)
+    with pytest.warns(RuntimeWarning, match=r"7.85 g/cm\^3 is 7850"):
+        m.body("gas", shape=whole, density=7.85)
+    with pytest.raises(AttributeError, match=r"it is cd\.shape\.Rod"):
+        S.rod  # noqa: B018
     assert not c.com.any() and np.array_equal(c.inertia, np.eye(3)) and d.mass == 0
     assert [part.colour for part in b.shapes[1].parts()] == [read_colour("", "#d62728")]
 
@@ -107,13 +113,16 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "density in text": (lambda m: m.body("b", shape=BOX(), density="steel"), "density must be a number"),
     "negative mass": (lambda m: m.body("b", shape=BOX(), mass=-5), "mass is negative"),
     "com without inertia": (lambda m: m.body("b", shape=BOX(), mass=5, com=(1, 0, 0)), "leave out com"),
-    "open mesh": (lambda m: m.body("b", shape=OPEN(), density=5), "its surface is not closed: 3 edges"),
+    "open mesh": (lambda m: m.body("b", shape=OPEN(), density=50), "its surface is not closed: 3 edges"),
     "no shape": (lambda m: m.body("b", shape="box", density=5), "cd.shape.Box((1, 2, 3))"),
     "a class": (lambda m: m.body("b", shape=S.Box), "cd.shape.Box((1, 2, 3))"),
     "shape of nothing": (lambda m: m.shape("b", BOX()), "'b'"),
     "negative size": (lambda m: S.Box((1, -1, 1)), "three positive numbers in m"),
     "no radius": (lambda m: S.Sphere(0), "radius must be positive, got 0 m"),
     "no length": (lambda m: S.Rod((1, 0, 0), (1, 0, 0), 0.1), "the same point [1.0, 0.0, 0.0]"),
+    "American": (lambda m: S.Box((1, 1, 1), color="red"), "there is no argument 'color'; did you mean 'colour'"),
+    "three sizes": (lambda m: S.Box(1, 2, 3), "3 arguments without a name, and it takes 1"),
+    "no such mesh": (lambda m: m.body("b", shape=S.MeshFile("a.stl"), density=99), "body 'b': mesh 'a.stl': there is"),
     "axis": (lambda m: S.Cylinder(1, 1, axis="w"), "is not one of x, y, z"),
     "colour": (lambda m: S.Sphere(1, colour="rad"), "'#rrggbb'"),
     "colour to 255": (lambda m: S.Sphere(1, colour=(255, 0, 0)), "from 0 to 1"),

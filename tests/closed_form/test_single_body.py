@@ -11,6 +11,8 @@ from cardan.model.joint import JointType
 from ..formulations import ALL, parts_of, solved
 from ..trees import close, random_pose, state
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 FORMULATIONS = ("spatial", "newton_euler")
 G = 9.81
 MASS, COM = 1.4, np.array([0.3, -0.2, 0.5])

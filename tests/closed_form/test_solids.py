@@ -10,6 +10,8 @@ import cardan as cd
 
 from ..trees import close, random_rotation
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 MASS = 2.3
 
 

@@ -17,6 +17,8 @@ from cardan.algebra.spatial import inertia_about_origin, rigid_inertia
 from ..formulations import parts_of, solved
 from ..trees import close, random_rotation, seeds
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 FORMULATIONS = ("spatial", "newton_euler")
 LINEAR_FIRST = [3, 4, 5, 0, 1, 2]  # F3 writes [a1; w1dot], F6 the angular part first
 

@@ -22,6 +22,8 @@ from cardan.mechanisms import random_inertia
 
 from ..trees import close, random_quaternion, random_rotation, seeds
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 ANGLES = [0.0, 1e-12, 1e-8, 1e-4, 0.2499, 0.2501, 1.0, 3.0, np.pi - 1e-4, np.pi - 1e-9]
 few = settings(max_examples=25)
 

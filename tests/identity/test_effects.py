@@ -20,6 +20,8 @@ from cardan.model.joint import FREE, TABLE
 
 from ..trees import random_quaternion, random_rotation
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 Rng = np.random.Generator
 SOLID: dict[str, Any] = {"mass": 1.0, "inertia": (1, 1, 1)}
 SEEDS = range(5)

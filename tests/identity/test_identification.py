@@ -13,6 +13,8 @@ from cardan.mechanisms import slider_crank
 
 from ..trees import tree_model
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 @cache
 def arm() -> cd.Model:

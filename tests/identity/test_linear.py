@@ -6,6 +6,8 @@ import pytest
 import cardan as cd
 from cardan import mechanisms
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 def test_axes_that_turn_are_in_the_rates_of_coordinates() -> None:
     """Of a spinning body on a ball joint: `dq' = dv - w x dq`, and the accelerations along the tangent."""

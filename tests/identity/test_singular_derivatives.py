@@ -22,6 +22,8 @@ from cardan.structure.row_sets import row_sets
 
 from ..high_precision import exact
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 BY = ("q", "v", "tau")
 ALONG = np.array([1.0, -1.0, 1.0])  # of the parallelogram's coordinates A, B, C
 

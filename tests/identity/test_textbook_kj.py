@@ -23,6 +23,8 @@ from cardan.textbook import EQUATIONS, SOURCES, Equation, kj_joints
 
 from ..trees import KINDS, add_body, close, random_pose
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 # Tests that run through all equations of a source, for docs/sources/equations.md.
 COVERS = {"test_rows_of_the_engine_are_KJs": "KJ KJ-U KJ-P KJ-C KJ-L KJ-S"}
 PITCH = 0.3

@@ -10,6 +10,8 @@ import pytest
 
 import cardan as cd
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 sympy = pytest.importorskip("sympy")
 t = cd.textbook
 ROD = np.diag([0.0, 1 / 3, 1 / 3])  # thin, along x, about one end

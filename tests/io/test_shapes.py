@@ -64,7 +64,7 @@ def test_files_are_read_when_looked_at(tmp_path: Path) -> None:
     m.body("b", mass=1, com=(0, 0, 0), inertia=(1, 1, 1), shape=[shape, S.Sphere(1)])
     m.joint("j", cd.Free(), m.ground, "b")
     model = m.build()
-    with pytest.warns(UserWarning, match="there is no such file; the body is shown without it"):
+    with pytest.warns(RuntimeWarning, match="there is no such file; the body is shown without it"):
         assert len(list(visible_parts(model.bodies[0].shapes))) == 1
     path.write_bytes(every_format()["binary.stl"])
     seen = pickle.loads(pickle.dumps(model)).bodies[0].shapes
@@ -139,7 +139,7 @@ def test_visuals_of_urdf(tmp_path: Path) -> None:
     assert base.shapes[0].colour == (1, 0.5, 0.25, 1)
     assert [note for note in model.notes if "left out of pictures" in note and "; and 1 more" in note]
     assert not [loss for loss in model.losses if "visual" in loss]
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(RuntimeWarning) as caught:
         parts = list(visible_parts(arm.shapes))
     reasons = ["nothing is fetched", "'elsewhere'", "is outside the folder", "is not a file of a package"]
     assert all(any(reason in str(warning.message) for warning in caught) for reason in reasons)

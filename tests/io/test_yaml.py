@@ -25,6 +25,8 @@ from cardan.mechanisms import pendulum as pendulum_of
 from ..graphs import graph_mechanism
 from ..trees import Rng, random_pose, seeds, tree_mechanism
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 ROOT = Path(__file__).resolve().parents[2]
 
 

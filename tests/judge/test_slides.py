@@ -20,6 +20,8 @@ from .joint_motions import Array
 from .maximal_coordinates import Judge
 from .random_mechanisms import random_rotation
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 def slides(kinds: str, seed: int) -> cd.Mechanism:
     """Three bodies on slides in a random plane; `kinds` are those of the joints ground-1, 1-2, ground-3 and 2-3.

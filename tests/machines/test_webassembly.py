@@ -4,6 +4,7 @@ import base64
 import json
 import shutil
 import subprocess
+from fractions import Fraction
 from importlib.resources import files
 
 import casadi as ca
@@ -14,8 +15,9 @@ from tests.elementary import NAMES, SPECIAL, program_of
 from cardan.errors import CardanError
 from cardan.machines.build import Builder
 from cardan.machines.ufunc.kernel import compile_program
+from cardan.machines.webassembly.arithmetic import FMA
 from cardan.machines.webassembly.binary import HEADER, module_of, sections
-from cardan.machines.webassembly.code import STACK, compile_for_browser
+from cardan.machines.webassembly.code import SCRATCH, STACK, WebAssemblyCode, _compiled, compile_for_browser
 from cardan.program.march import March
 from cardan.program.program import Port, Program
 
@@ -43,12 +45,12 @@ RUNNER = """
 
 
 def run(*jobs):
-    """Outputs, one array (calls, size) each, of programs at inputs (calls, size) by name."""
+    """Outputs, one array (calls, size) each, of programs, compiled or not, at inputs (calls, size) by name."""
     if not shutil.which("node"):
         pytest.skip("no Node.js on this machine")
     told = []
     for program, inputs in jobs:
-        code = compile_for_browser(Builder(program))
+        code = program if isinstance(program, WebAssemblyCode) else compile_for_browser(Builder(program))
         calls = [dict(zip(inputs, row, strict=True)) for row in zip(*inputs.values(), strict=True)]
         encoded = [{name: text(np.asarray(x, float)) for name, x in call.items()} for call in calls]
         told.append({"program": code.described(), "code": text(code.code), "calls": encoded})
@@ -76,6 +78,36 @@ def test_elementary_functions_have_the_bits_of_the_kernels() -> None:
     ((found,),) = run((program, {"x": x, "y": y}))
     differs = (found != expected) & ~(np.isnan(found) & np.isnan(expected))
     assert not differs.any(), [(NAMES[k], x[i], y[i]) for i, k in np.argwhere(differs)[:5]]
+
+
+FUSED = """define void @call(ptr %ports) {
+  %b.at = getelementptr double, ptr %ports, i32 1
+  %c.at = getelementptr double, ptr %ports, i32 2
+  %r.at = getelementptr double, ptr %ports, i32 3
+  %a = load double, ptr %ports
+  %b = load double, ptr %b.at
+  %c = load double, ptr %c.at
+  %r = call double @fma(double %a, double %b, double %c)
+  store double %r, ptr %r.at
+  ret void
+}
+declare double @llvm.fabs.f64(double)
+"""
+
+
+def test_products_and_sums_round_once() -> None:
+    """Against rational arithmetic, with sums near to half of the last digit, where rounding twice goes wrong."""
+    rng = np.random.default_rng(8)
+    a, b = rng.normal(size=(2, 2000)) * 2.0 ** rng.integers(-40, 40, (2, 2000))
+    a[:1000] = np.ldexp(rng.integers(1, 2**27, 1000), -13)
+    b[:1000] = np.ldexp(2 * rng.integers(1, 2**26, 1000) + 1.0, 3)
+    c = np.where(np.arange(2000) % 2, a * b * 2.0 ** rng.integers(-56, 56, 2000), 2.0 ** rng.integers(-40, 100, 2000))
+    c = c * rng.choice([-1.0, 1.0, 2.0**-60], 2000)
+    exact = [float(Fraction(x) * Fraction(y) + Fraction(z)) for x, y, z in zip(a, b, c, strict=True)]
+    module = _compiled(f"{SCRATCH}0\n{FMA}{FUSED}")[4:]
+    ports = tuple(Port(name, ()) for name in "abcr")
+    ((found,),) = run((WebAssemblyCode(module, ports[:3], ports[3:], 0), {"a": a, "b": b, "c": c}))
+    np.testing.assert_array_equal(found[:, 0], exact)
 
 
 def test_graphs_and_marches() -> None:

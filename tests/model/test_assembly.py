@@ -15,6 +15,8 @@ from cardan import mechanisms
 from ..graphs import graph_model
 from ..trees import close
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 ROUGH = ("four_bar", "slider_crank", "parallelogram", "rscr", "bennett", "sarrus", "stewart_platform", "andrews")
 
 

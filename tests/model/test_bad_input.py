@@ -14,6 +14,8 @@ from cardan import mechanisms
 
 from ..trees import close
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 NAN, INF = float("nan"), float("inf")
 SOLID: dict[str, Any] = {"mass": 1.0, "inertia": (1, 1, 1)}
 Action = Callable[[], object]
@@ -193,7 +195,7 @@ FUNCTIONS: dict[str, tuple[Action, type[Exception], str]] = {
     "q too long": (lambda: cd.forward_dynamics(MODEL, QQ, Q), cd.InputError, "forward_dynamics: q has 2 .* needs 1"),
     "v too long": (lambda: cd.inverse_dynamics(MODEL, Q, QQ, Q), cd.InputError, "inverse_dynamics: v has 2 .* needs 1"),
     "q is a number": (lambda: cd.mass_matrix(MODEL, 0.0), cd.InputError, r"mass_matrix: q has shape \(\)"),
-    "q is text": (lambda: cd.mass_matrix(MODEL, ["x"]), cd.InputError, r"mass_matrix: q must be numbers of shape \(\.\.\., 1\), got text"),
+    "q is text": (lambda: cd.mass_matrix(MODEL, ["x"]), cd.InputError, "mass_matrix: q must be numbers .*, got text"),
     "q is complex": (lambda: cd.mass_matrix(MODEL, [1j]), cd.InputError, "mass_matrix: q has dtype complex128"),
     "q is None": (lambda: cd.mass_matrix(MODEL, None), cd.InputError, "mass_matrix: q must be numbers .* got None"),
     "batches that do not fit": (

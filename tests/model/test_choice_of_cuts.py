@@ -9,6 +9,8 @@ import cardan as cd
 from cardan import mechanisms
 from cardan.io.yaml.write import write_yaml
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 HINGES = ("A", "B", "C", "D")
 
 

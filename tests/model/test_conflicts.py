@@ -5,6 +5,8 @@ import pytest
 
 import cardan as cd
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 def four_bar(coupler: float = 3.0, rocker: float = 2.5, crank: float = 1.0) -> cd.Mechanism:
     """Masses as given (0 is massless); lengths 1, 3, 2.5 on a base of 3."""

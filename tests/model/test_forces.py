@@ -16,6 +16,8 @@ import pytest
 import cardan as cd
 from cardan.model.graph_digest import graph_digest
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 NAN, INF = float("nan"), float("inf")
 SOLID: dict[str, Any] = {"mass": 1.0, "inertia": (1, 1, 1)}
 Declare = Callable[[cd.Mechanism], object]

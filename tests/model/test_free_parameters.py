@@ -15,6 +15,8 @@ from cardan.algebra.free_number import FreeNumber, nominal
 from cardan.algebra.matrix import constant
 from cardan.model.model import Model
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 def arm(mass: float = 2.0, name: str = "forearm") -> Model:
     """Two links, a massless hook, a spring and a wrench called like a joint."""

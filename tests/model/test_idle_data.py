@@ -9,6 +9,8 @@ import pytest
 
 import cardan as cd
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 HEADS = {
     "limits of ": ("lower", "upper"),
     "limits of speed of ": ("velocity",),

@@ -5,6 +5,8 @@ import pytest
 
 import cardan as cd
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 def body(inertia):
     return cd.Mechanism("one").body("a", mass=1.0, inertia=inertia)

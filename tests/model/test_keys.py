@@ -25,6 +25,8 @@ from cardan.structure.kernels import equations_kernel, tree_kernel
 from cardan.structure.projection import projection_kernel
 from cardan.structure.rows import kept_rows
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 TURNED = (
     (1, 0, 0),
     (0, 0, -1),

@@ -12,6 +12,8 @@ from cardan import mechanisms
 
 from ..graphs import graph_model
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 OUT_OF_PLANE = ("moment x", "moment y", "force z")
 
 

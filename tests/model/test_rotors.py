@@ -9,6 +9,8 @@ import cardan as cd
 
 from ..trees import close
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 SPINNING = (0.3, 0.2, 0.4)
 
 

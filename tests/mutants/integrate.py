@@ -180,6 +180,17 @@ MUTANTS: list[Mutant] = [
         ("near - ca.fmax(last - near, 0.0)", "near", "a singular position between two steps is not seen"),
     ),
     *changes(
+        "results/page/pull.py", "product/test_live_page.py",
+        ("(R.T @ (f[\"target\"] - r) - p)", "(f[\"target\"] - r - p)", "page: the pointer's spring is in ground axes"),
+        ("stack(cross(p, force), force)", "stack(0 * force, force)", "page: the pointer pulls at the origin of a body"),
+    ),
+    *changes(
+        "results/page/program.py", "product/test_live_page.py",
+        ("links.sort(key=lambda link: model.joints[link.joint].parent != GROUND)", "links.sort(key=lambda link: model.joints[link.joint].parent == GROUND)", "page: the coupler is held instead of the crank"),
+        ("p[: model.parameters.size] = model.values", "pass", "page: values of free parameters are nominal"),
+        ("kept = {model.rows[row].name for row in independent_rows(model)} | {coupling.name for coupling in more}", "kept = {model.rows[row].name for row in independent_rows(model)}", "page: nothing is held while loops are closed"),
+    ),
+    *changes(
         "results/motion_derivatives.py", MOTION,
         ("back_q @ (phi[\"q\"] @ dq0 + phi_p)", "back_q @ (phi[\"q\"] @ dq0)", "the start does not follow the dimensions"),
         ("rate[\"v\"] @ dv0 + rate[\"q\"] @ dq + rate_p", "rate[\"v\"] @ dv0 + rate_p", "velocities at the start do not follow the positions"),

@@ -168,4 +168,14 @@ MUTANTS: list[Mutant] = [
         "machines/cuda/dlpack.py", ON_CARD,
         ("  br i1 %taken, label %done, label %release", "  br i1 %taken, label %done, label %done", "a DLPack capsule that nobody took never gives its memory back"),
     ),
+    *changes(
+        "machines/webassembly/arithmetic.py", "machines/test_webassembly.py",
+        ("%to.odd = and i1 %even, %inexact", "%to.odd = and i1 %even, false", "WebAssembly: the last sum of a fused product is rounded twice"),
+        ("%e = fadd double %e3, %ll", "%e = fadd double %e3, 0.0", "WebAssembly: the error of a product lacks its lowest part"),
+        ("%up1 = add i64 %up0, %mid2.up", "%up1 = add i64 %up0, 0", "WebAssembly: products of 128 bits lose a carry, and sines of large angles are wrong"),
+    ),
+    *changes(
+        "machines/webassembly/code.py", "machines/test_webassembly.py",
+        ("at += size", "at += 1", "WebAssembly: ports lie over one another"),
+    ),
 ]  # fmt: skip

@@ -9,6 +9,8 @@ import pytest
 
 import cardan as cd
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 METHODS: dict[str, dict[str, Any]] = {
     "dormand_prince": {}, "rk4": {"step": 0.01}, "alpha": {"step": 0.005, "method": cd.Alpha(damping=1.0)},
     "gear": {"rtol": 1e-9, "atol": 1e-10}, "bdf": {"rtol": 1e-9, "atol": 1e-10}, "adams": {},

@@ -10,6 +10,8 @@ import pytest
 import cardan as cd
 from cardan import cli, mechanisms
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 PENDULUM = mechanisms.double_pendulum().build()
 LOOP = mechanisms.four_bar().build()
 FLAT = mechanisms.parallelogram(angle=0.0, cranks=2).build()

@@ -159,6 +159,7 @@ def test_sliders_close_loops_or_say_that_they_cannot(tab: Any) -> None:
     np.testing.assert_allclose(found["first"]["q"], q, atol=1e-11)
     np.testing.assert_allclose(found["kept"]["q"], q, atol=1e-11)  # where they last could be
     assert found["gap"] < 1e-12
+    np.testing.assert_array_equal(simulated(changed).p[:4], [mass, length, 0, 0])  # it begins with the model's values
     t, end, begin, gap = found["changed"]  # while it moves: the pin is where the shorter crank now has it
     assert t == 0.3 and gap < 1e-12
     np.testing.assert_allclose(end, begin, atol=1e-12)

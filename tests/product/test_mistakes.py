@@ -122,6 +122,17 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: arm().spring("s", "ground", "rod", stiffness=1.0),
         "spring 's': length is missing: spring(name, body1, body2,",
     ),
+    "an axis of a joint": (
+        lambda: arm().joint("B", cd.Revolute(), "ground", "rod", axis=(0, 0, 1)),
+        "joint 'B': there is no argument 'axis'; the axis belongs to the type: cd.Revolute(axis=...)",
+    ),
+    "the world": (lambda: arm().joint("B", cd.Revolute(), "world", "rod"), "what does not move is 'ground'"),
+    "a force as wrench": (lambda: arm().wrench("w", "rod", (0, 0, 5)), "a force alone is (0, 0, 0, fx, fy, fz)"),
+    "a typo of an attribute": (lambda: setattr(arm(), "gravty", (0, 0, 0)), "did you mean 'gravity'?"),
+    "a number of a model": (
+        lambda: setattr(FOUR_BAR.bodies[0], "mass", 2.0),
+        "its mass cannot be changed; build it anew, or free the number: model.free('crank.mass'",
+    ),
     "a method of others": (
         lambda: arm().add_body("b"),
         "a Mechanism has no attribute 'add_body'; write mechanism.body(...)",

@@ -10,6 +10,8 @@ import cardan as cd
 from cardan.errors import OBEYED, visible
 from cardan.readable.symbols import _escaped
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 ATTACKS = (
     "</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", '"><svg onload=alert(1)>', "<!--",
     r"\input{/etc/passwd}", r"a\write18{ls}", "%", "}{", "~^_#&",

@@ -549,3 +549,47 @@ def test_a_model_at_rest(browser: Any, tmp_path: Path) -> None:
     assert not window.tab.is_visible("#play")
     assert near(window.picture(), 0x0072B2) > 100
     window.close()
+
+
+def test_a_notebook_shows_a_frame_that_moves(browser: Any, tmp_path: Path) -> None:
+    """In a sandbox, of a size that cells can have; a run without its model, or too large, has only its table."""
+    run, path = hanging(), tmp_path / "cell.html"
+    cell = run._repr_html_()
+    assert len(cell) < 2e5
+    path.write_text(f"<!DOCTYPE html><meta charset=utf-8>{cell}", encoding="utf-8")
+    tab = browser.new_page(viewport={"width": 700, "height": 500}, reduced_motion="reduce")
+    asked: list[str] = []
+    tab.on("request", lambda request: asked.append(request.url))
+    tab.goto(path.as_uri())
+    frame = tab.frames[1]
+    frame.wait_for_selector("body[data-ready]", state="attached", timeout=60_000)
+    frame.evaluate("cardan.seek(0.5)")
+    k = int(np.flatnonzero(run.time == 0.5)[0])
+    np.testing.assert_allclose(
+        frame.evaluate("cardan.scene.pointNow({body: 0, point: [1, 0, 0]})"), run.position("tip")[k], atol=1e-4
+    )
+    assert frame.evaluate("document.getElementById('stage').clientHeight") > 200
+    assert {url.partition(":")[0] for url in asked} <= {"file", "about"}
+    tab.close()
+    cell = run.model._repr_html_()
+    assert "<svg" in cell and "<iframe" in cell
+
+
+def test_events_are_marked(browser: Any, tmp_path: Path) -> None:
+    t = np.linspace(0, 0.03, 61)
+    events = [cd.EventRecord(name, (), at, np.zeros(1), np.zeros(1)) for name, at in (("hit", 0.012), ("late", 0.024))]
+    run = cd.Trajectory(mechanisms.pendulum().build(), t, np.sin(100 * t)[:, None], np.cos(t)[:, None], events=events)
+    run.page(tmp_path / "run.html", "q", simulate=False)
+    window = Window(browser, (tmp_path / "run.html").as_uri())
+    assert [mark.get_attribute("title") for mark in window.tab.locator("#marks button").all()] == [
+        "hit, 0.012 s",
+        "late, 0.024 s",
+    ]
+    window.tab.keyboard.press("n")
+    window.tab.keyboard.press("n")
+    assert window("cardan.clock.t") == pytest.approx(0.024)
+    window.tab.keyboard.press("b")
+    assert window("cardan.clock.t") == pytest.approx(0.012)
+    # a run of 0.03 s lasts some seconds
+    assert 2 <= 0.03 / float(window("document.getElementById('speed').value")) <= 10
+    window.close()

@@ -25,6 +25,8 @@ from cardan.results.rounding import size_of, without_rounding, wrenches_without_
 
 from ..user_kinds import WIRE, bead
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 @pytest.fixture(scope="module")
 def run() -> cd.Trajectory:
@@ -347,12 +349,13 @@ def test_a_progress_bar_shows_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> 
 def test_shapes_are_drawn_where_they_are(run: cd.Trajectory) -> None:
     """A red ball on a body hides the rods of the body, and is where its centre is on the sheet."""
     m = four_bar()
-    m.shape("crank", cd.shape.Sphere(0.1, at=(0.2, 0.05, 0), colour=(1, 0, 0)))
+    m.shape("crank", cd.shape.Sphere(0.1, at=(0.2, 0.05, 0), colour=(1, 0, 0)), cd.shape.Box((0.4, 0.01, 0.01),
+            at=(0.2, 0, 0), colour=(0, 0, 1)))  # fmt: skip
     model = m.build()
     figure = model.draw(run.q[7], scale=False, centres=False)
     (picture,) = figure.axes[0].images
     colours, (left, right, bottom, top) = np.asarray(picture.get_array()), picture.get_extent()
-    rows, columns = np.nonzero(colours[..., 3] > 128)
+    rows, columns = np.nonzero((colours[..., 3] > 128) & (colours[..., 0] > 2 * colours[..., 2].astype(int)))
     height, width = colours.shape[:2]
     part = np.array([(columns.mean() + 0.5) / width, (rows.mean() + 0.5) / height])
     middle = np.array([left, top]) + part * (right - left, bottom - top)
@@ -360,6 +363,15 @@ def test_shapes_are_drawn_where_they_are(run: cd.Trajectory) -> None:
     assert np.allclose(middle, (pose @ (0.2, 0.05, 0, 1))[:2], atol=2e-3)
     red = colours[rows, columns].mean(axis=0)
     assert red[0] > 100 and red[1] < 60 and red[2] < 60
+
+
+def test_a_shape_apart_from_its_joint_hangs_on_a_rod() -> None:
+    for below, hangs in ((1.0, True), (0.15, False)):
+        m = cd.Mechanism("crane")
+        m.body("hook", shape=cd.shape.Sphere(0.2, at=(0, 0, -below)), density=7000)
+        m.joint("rope", cd.Spherical(), m.ground, "hook", at=(0, 0, 3))
+        arms = [stroke.points.tolist() for stroke in geometry_of(m.build()).arms]
+        assert np.allclose(arms, [[[0, 0, 0], [0, 0, -below]]]) if hangs else not arms
 
 
 def test_views(run: cd.Trajectory) -> None:

@@ -21,6 +21,8 @@ import cardan as cd
 from cardan import mechanisms
 from cardan.results.trajectory.files import NetCDF
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 @cache
 def pendulum() -> cd.Model:

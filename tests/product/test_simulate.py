@@ -10,6 +10,8 @@ import pytest
 import cardan as cd
 from cardan import mechanisms
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 def pendulum(**more: object) -> cd.Mechanism:
     m = cd.Mechanism("pendulum", gravity=(0, -9.81, 0))

@@ -18,6 +18,8 @@ from cardan.results.render.renderer import Placed, Renderer
 from cardan.results.render.surfaces import coloured
 from cardan.results.video import _speed
 
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 
 @pytest.fixture(scope="module")
 def run() -> cd.Trajectory:

@@ -42,7 +42,7 @@ def run(page: Path, text: str) -> int:
 def difference(printed: str, shown: str) -> str:
     """Where two texts differ: words must be equal, numbers to one unit of the last digit.
 
-    Differences below 1e-8 are errors of methods, and counts from a hundred, as those of steps, may differ by a hundredth.
+    Differences below 1e-8 are errors of methods; counts from a hundred, as those of steps, may differ by a hundredth.
     """
     if NUMBER.sub("#", printed).split() != NUMBER.sub("#", shown).split():
         return f"prints {printed!r} and shows {shown!r}"

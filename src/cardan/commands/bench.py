@@ -99,7 +99,7 @@ def _measure(model: Model, formulation: str, threads: int | None) -> dict[str, A
         return cd.forward_dynamics(model, *state, formulation=formulation, threads=threads)
 
     try:
-        with _without_disk():
+        with _in_full():
             compiling = _time(lambda: (call(q, v, tau), call(Q, V, T)))
     except CardanError:
         return None
@@ -113,17 +113,19 @@ def _measure(model: Model, formulation: str, threads: int | None) -> dict[str, A
 
 
 @contextmanager
-def _without_disk() -> Iterator[None]:
-    """Compile without the cache on disk."""
-    before = os.environ.get("CARDAN_CACHE")
-    os.environ["CARDAN_CACHE"] = "0"
+def _in_full() -> Iterator[None]:
+    """Compile full code, without the cache on disk."""
+    wanted = {"CARDAN_CACHE": "0", "CARDAN_QUICK": "0"}
+    before = {name: os.environ.get(name) for name in wanted}
+    os.environ.update(wanted)
     try:
         yield
     finally:
-        if before is None:
-            del os.environ["CARDAN_CACHE"]
-        else:
-            os.environ["CARDAN_CACHE"] = before
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _time(work: Callable[[], object]) -> float:

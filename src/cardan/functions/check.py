@@ -75,7 +75,7 @@ class Report:
 
 # The formulations that check compares, and `points`.
 WAYS = ("spatial", "newton_euler", "absolute", "absolute_body", "relative")
-# Past so many links the formulations with coordinates of each body are left out: their graphs take minutes to compile.
+# Past so many links the formulations with coordinates of each body are left out: they would take most of the time.
 SIX_COORDINATES_UP_TO = 16
 IN_SPACE_UP_TO = 6  # `points` in space has twelve a body
 

@@ -1,9 +1,10 @@
 """Where the mesh files are that a model file names.
 
-A name is a path relative to the model file, a `file:` address, or `package://NAME/path` as ROS writes it. A package
-is a folder of that name: in `ROS_PACKAGE_PATH` or the share folders of `AMENT_PREFIX_PATH`, among the folders that the
-model file is in, or beside one of them. Only files inside these packages, or in the folder of the model file and those
-beside it, are read; nothing is fetched from a network. Whether a file is there is found out when somebody looks at it.
+A name is a path relative to the model file, an address that begins with `file:`, or `package://NAME/path` as ROS writes
+it (`model://` in Gazebo). A package is a folder of that name: in `ROS_PACKAGE_PATH` or the share folders of
+`AMENT_PREFIX_PATH`, among the folders that the model file is in, or beside one of them. Only files inside these
+packages, or in the folder of the model file and those beside it, are read; nothing is fetched from a network. Whether a
+file is there is found out when somebody looks at it.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ class MeshFolders:
         kind, mark, rest = name.partition("://")
         if "\0" in name or "\\" in name.removeprefix(".\\"):
             raise ValueError(f"{name!r} is not a path of a file")
-        if mark and kind == "package":
+        if mark and kind in ("package", "model"):
             return self._in_package(name, unquote(rest).lstrip("/"))
         if mark and kind != "file":
             raise ValueError(f"{name!r} is not on this machine, and nothing is fetched; save it beside the model")

@@ -58,6 +58,8 @@ def read_mesh(path: Path) -> tuple[Part, ...]:
             raise FileError(f"mesh {str(path)!r}: it is larger than {SIZE // 2**20} MiB; simplify it")
         with path.open("rb") as file, np.errstate(all="ignore"):
             parts = reader(file.read(SIZE), path)
+    except FileError:
+        raise
     except OSError as error:
         raise FileError(f"mesh {str(path)!r}: it cannot be read: {error.strerror or error}") from None
     except (ValueError, LookupError, TypeError, AttributeError, OverflowError) as error:

@@ -10,7 +10,7 @@ from math import pi
 
 import numpy as np
 
-SEGMENTS = 32
+SEGMENTS = 60
 """Sides of the polygon that stands for a circle."""
 FEWEST = 6
 """The same, where few triangles are asked for."""

@@ -351,6 +351,12 @@ class Mechanism(Elements):
         """One line."""
         return f"Mechanism({self.name!r}, {bodies_and_joints(len(self._bodies), len(self._joints))})"
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Reject an attribute that there is not: its value would change nothing."""
+        if name in ("gravity", "cut", "snapping", "name", "unjudged") or name.startswith("_"):
+            return super().__setattr__(name, value)
+        raise no_attribute("a Mechanism", name, ("gravity", "cut", "snapping", "name"), ELSEWHERE)
+
     def __getattr__(self, name: str) -> Any:
         """Tell users of a model's attributes that the mechanism is not built yet."""
         if name in Model.__dict__ or name in Model.__dataclass_fields__:

@@ -9,13 +9,27 @@ from typing import Any
 
 from cardan.errors import InputError, no_such_argument
 
+# What belongs elsewhere, by method and argument.
+ELSEWHERE = {
+    "joint": {
+        "axis": "the axis belongs to the type: cd.Revolute(axis=...)",
+        "damping": "give it to a friction element: mechanism.friction(name, joint, viscous=...)",
+        "friction": "it is an element: mechanism.friction(name, joint, coulomb=...)",
+        "stiffness": "it is an element: mechanism.torsion(name, joint, stiffness=...)",
+        "limits": "limits are data: data=cd.JointData(lower=..., upper=...)",
+        "lower": "limits are data: data=cd.JointData(lower=..., upper=...)",
+        "upper": "limits are data: data=cd.JointData(lower=..., upper=...)",
+    },
+    "couple": {"ratio": "give a number to each joint: couple(name, {'a': 1.0, 'b': 3.0})"},
+}
+
 
 class CallError(InputError, TypeError):
     """A call with arguments that a method does not take, or without those it needs."""
 
 
-def with_call_errors(method: Callable[..., Any]) -> Callable[..., Any]:
-    """The method of a builder, whose first argument is a name; a call that does not fit it is a CallError."""
+def with_call_errors(method: Callable[..., Any], name: str = "") -> Callable[..., Any]:
+    """A method of a builder, whose first argument is a name, or one called `name`; a call that does not fit is told."""
 
     @wraps(method)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
@@ -24,17 +38,20 @@ def with_call_errors(method: Callable[..., Any]) -> Callable[..., Any]:
         except TypeError as error:
             if error.__traceback__ is None or error.__traceback__.tb_next is not None:  # it happened inside
                 raise
-            raise _call_error(method, args, kwargs) from None
+            raise _call_error(method, args, kwargs, name) from None
 
     return call
 
 
-def _call_error(method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> CallError:
-    name, signature = method.__name__, inspect.signature(method)
+def _call_error(method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], called: str) -> CallError:
+    name, signature = called or method.__name__, inspect.signature(method)
     parameters = [p for p in signature.parameters.values() if p.name != "self"]
-    owner = f"{name} {args[0]!r}" if args and isinstance(args[0], str) else name
+    owner = f"{name} {args[0]!r}" if args and isinstance(args[0], str) and not called else name
     by_name = [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
     unknown = {key: x for key, x in kwargs.items() if key not in signature.parameters}
+    belongs = ELSEWHERE.get(name, {}).get(next(iter(unknown), ""))
+    if belongs:
+        return CallError(f"{owner}: there is no argument {next(iter(unknown))!r}; {belongs}")
     if unknown:
         return CallError(str(no_such_argument(owner, unknown, [p.name for p in parameters])))
     form = ", ".join(f"{p.name}=..." if p.name in by_name else p.name for p in parameters)

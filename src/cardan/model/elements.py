@@ -99,6 +99,10 @@ class Elements:
 
         `axes` is "ground" for a wrench that keeps its direction, "body" for one that follows the body.
         """
+        if callable(value) or np.shape(value) == (3,):
+            given = "a function; a force that changes is" if callable(value) else "3; a force alone is"
+            form = "mechanism.user_force(...)" if callable(value) else "(0, 0, 0, fx, fy, fz)"
+            raise ModelError(f"wrench {name!r}: value must be 6 numbers, moment and force, got {given} {form}")
         return self.force(name, WRENCH, body, value=value, at=at, axes=axes)
 
     def user_force(self, name: str, bodies: str | Sequence[str], function: Callable[..., Any]) -> str:
@@ -309,7 +313,9 @@ class Elements:
 
     def _index(self, owner: str, what: str, name: str) -> int:
         if not isinstance(name, str) or name not in self._order:
-            raise UnknownNameError(f"{owner}: {what} {name!r} is not a body{nearest(name, self._order)}")
+            fixed = name is None or str(name).lower() in ("world", "base", "earth", "fixed", "inertial")
+            hint = "; what does not move is 'ground'" if fixed else nearest(name, self._order)
+            raise UnknownNameError(f"{owner}: {what} {name!r} is not a body{hint}")
         return self._order[name]
 
 

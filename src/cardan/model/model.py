@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import FrozenInstanceError, dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -578,3 +578,20 @@ class Model:
         if name in names:
             return names.index(name)
         raise UnknownNameError(f"{what} {name!r} is not in model {self.name!r}{nearest(name, names)}")
+
+
+class FrozenModelError(ModelError, FrozenInstanceError):
+    """A number of a model was assigned."""
+
+
+def _refuse(self: Any, name: str, value: Any) -> None:
+    own = name if isinstance(self, Model) else f"{self.name}.{name}"
+    number = name in ("gravity", "mass", "com", "inertia", "at", "child_at", "armature")
+    free = f", or free the number: model.free({own!r}).at({{{own!r}: ...}})" if number else ""
+    raise FrozenModelError(
+        f"{type(self).__name__.lower()} {self.name!r} is frozen, and its {name} cannot be changed; build it anew{free}"
+    )
+
+
+for _kind in (Model, Body, Joint, Frame):
+    _kind.__setattr__ = _refuse  # type: ignore[method-assign]

@@ -10,7 +10,6 @@ Each shape lies in a frame `at` of its body, a position (3,) in m or a `cd.Pose`
 from __future__ import annotations
 
 import re
-import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -20,7 +19,7 @@ import numpy as np
 
 from cardan.algebra.rotation import rotation_to_axis
 from cardan.algebra.spatial import inertia_about_origin
-from cardan.errors import FileError, ModelError
+from cardan.errors import FileError, ModelError, nearest, warn_outside
 from cardan.lazy import cached_property
 from cardan.meshes.measure import Unit, measure, open_edges
 from cardan.meshes.part import Colour, Part
@@ -34,15 +33,23 @@ from cardan.meshes.surface import (
     joined,
     segments_for,
 )
+from cardan.model import solid
+from cardan.model.call_errors import with_call_errors
 from cardan.model.field import frozen
 from cardan.model.inertia import AXES
 from cardan.model.pose import Pose, numbers, read_pose, unit_axis
-from cardan.model.solid import box, capsule, cylinder, ellipsoid
 from cardan.model.values import floats, shown
 
+__all__ = [
+    "Box", "Capsule", "Cylinder", "Ellipsoid", "Extrusion", "Mesh", "MeshFile", "Rod", "Shape", "Sphere", "Surface",
+]  # fmt: skip
 HEX = re.compile(r"[0-9a-fA-F]{6}([0-9a-fA-F]{2})?", re.ASCII).fullmatch
+LIGHTEST = 15.0
+"""Density, kg/m^3, of the lightest foams; less was probably meant in g/cm^3."""
 CORNERS = 1000
 """Most corners of an outline; the triangles of so many take about a second."""
+AROUND = 36
+"""Sides of a circle of a sphere."""
 FEWEST = 12
 """Triangles that any part of a mesh may have."""
 COLOURS = {
@@ -139,7 +146,7 @@ class Box(Shape):
         return (Part(box_surface(self.size)),)
 
     def _measured(self) -> Unit:
-        return _principal(*box(*self.size / 2))
+        return _principal(*solid.box(*self.size / 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,7 +164,7 @@ class Sphere(Shape):
         return (Part(capsule_surface(self.radius, 0.0, _round(most_faces))),)
 
     def _measured(self) -> Unit:
-        return _principal(*ellipsoid(self.radius, self.radius, self.radius))
+        return _principal(*solid.ellipsoid(self.radius, self.radius, self.radius))
 
 
 @dataclass(frozen=True, eq=False)
@@ -176,7 +183,7 @@ class Ellipsoid(Shape):
         return (Part(Surface(unit.vertices * self.radii, unit.faces)),)
 
     def _measured(self) -> Unit:
-        return _principal(*ellipsoid(*self.radii))
+        return _principal(*solid.ellipsoid(*self.radii))
 
 
 @dataclass(frozen=True, eq=False)
@@ -198,7 +205,7 @@ class Cylinder(Shape):
         return (Part(surface.moved(rotation_to_axis(self.axis), np.zeros(3))),)
 
     def _measured(self) -> Unit:
-        return _along(self.axis, *cylinder(self.radius, self.length / 2))
+        return _along(self.axis, *solid.cylinder(self.radius, self.length / 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +227,7 @@ class Capsule(Shape):
         return (Part(surface.moved(rotation_to_axis(self.axis), np.zeros(3))),)
 
     def _measured(self) -> Unit:
-        return _along(self.axis, *capsule(self.radius, self.length / 2))
+        return _along(self.axis, *solid.capsule(self.radius, self.length / 2))
 
 
 @dataclass(frozen=True, eq=False)
@@ -253,7 +260,7 @@ class Rod(Shape):
         return (Part(surface.moved(along, (self.start + self.end) / 2)),)
 
     def _measured(self) -> Unit:
-        volume, _, I = _along((self.end - self.start) / self.length, *cylinder(self.radius, self.length / 2))
+        volume, _, I = _along((self.end - self.start) / self.length, *solid.cylinder(self.radius, self.length / 2))
         return volume, (self.start + self.end) / 2, I
 
 
@@ -372,14 +379,6 @@ class MeshFile(Shape):
         scale = np.diag(self.scale)
         return tuple(Part(part.surface.moved(scale, np.zeros(3)), part.colour) for part in read_mesh(self.path))
 
-    @property
-    def readable(self) -> bool:
-        """Whether the file can be read; it is read to find out."""
-        try:
-            return bool(self._read)
-        except FileError:
-            return False
-
     def _local_parts(self, most_faces: int | None) -> tuple[Part, ...]:
         return _simpler(self._read, most_faces)
 
@@ -397,7 +396,7 @@ def visible_parts(shapes: Iterable[Shape], most_faces: int | None = None) -> Ite
         try:
             yield from shape.parts(most_faces)
         except FileError as error:
-            warnings.warn(f"{error}; the body is shown without it", stacklevel=2)
+            warn_outside(f"{error}; the body is shown without it")
 
 
 def shared_parts(shapes: Mapping[int, Sequence[Shape]], most_faces: int) -> Iterator[tuple[int, Part]]:
@@ -414,24 +413,6 @@ def shared_parts(shapes: Mapping[int, Sequence[Shape]], most_faces: int) -> Iter
         left, most = left - count, most_faces
     for body, part in found:
         yield body, _simpler((part,), most)[0]
-
-
-def embedded(shapes: Mapping[int, Sequence[Shape]], most_faces: int) -> dict[int, tuple[Shape, ...]]:
-    """The shapes of several bodies with mesh files read into them, about `most_faces` triangles in all.
-
-    Positions are rounded to a hundred-thousandth of the size of a part. A file that cannot be read stays a file.
-    """
-    files: dict[int, list[Shape]] = {}
-    others: dict[int, list[Shape]] = {body: [] for body in shapes}
-    for body, own in shapes.items():
-        for shape in own:
-            readable = isinstance(shape, MeshFile) and shape.readable
-            (files.setdefault(body, []) if readable else others[body]).append(shape)
-    for body, part in shared_parts(files, most_faces):
-        size = float(np.ptp(part.surface.vertices, axis=0).max())
-        digits = 5 - int(np.floor(np.log10(max(size, 1e-12))))
-        others[body].append(Mesh(np.round(part.surface.vertices, digits), part.surface.faces, colour=part.colour))
-    return {body: tuple(own) for body, own in others.items()}
 
 
 def read_shapes(owner: str, value: Any) -> tuple[Shape, ...]:
@@ -477,6 +458,10 @@ def mass_of_shapes(
         density = float(numbers(owner, "density", density, ()))
         if density <= 0:
             raise ModelError(f"{owner}: density must be positive, got {density:g} kg/m^3; steel has 7850")
+        if density < LIGHTEST:
+            warn_outside(
+                f"{owner}: a density of {density:g} kg/m^3 is that of a gas; {density:g} g/cm^3 is {1000 * density:g}"
+            )
     try:
         volume = sum(shape.volume for shape in shapes)
     except ModelError as error:
@@ -547,8 +532,8 @@ def _axis(shape: Shape, axis: Any) -> np.ndarray:
 
 
 def _round(most_faces: int | None) -> int:
-    """Sides of a circle of a sphere: it has about half as many triangles as the square of that, twice."""
-    return segments_for(None if most_faces is None else int(np.sqrt(max(most_faces, 1))), 1)
+    """Sides of a circle of a sphere, which has about as many triangles as the square of that."""
+    return min(AROUND, segments_for(None if most_faces is None else int(np.sqrt(max(most_faces, 1))), 1))
 
 
 def _principal(volume: float, moments: np.ndarray) -> Unit:
@@ -588,3 +573,17 @@ def _solid(owner: str, surface: Surface) -> Unit:
         return measure(triangles[:, ::-1] if turned else triangles, "exact")
     except ValueError as error:
         raise ModelError(f"{owner}: {error}") from None
+
+
+for _kind in (Box, Capsule, Cylinder, Ellipsoid, Extrusion, Mesh, MeshFile, Rod, Sphere):
+    _kind.__init__ = with_call_errors(_kind.__init__, f"cd.shape.{_kind.__name__}")  # type: ignore[method-assign]
+
+
+def __dir__() -> list[str]:
+    return __all__
+
+
+def __getattr__(name: str) -> Any:
+    known = next((kind for kind in __all__ if kind.lower() == name.lower()), None)
+    hint = f"; it is cd.shape.{known}(...)" if known else nearest(name, __all__)
+    raise AttributeError(f"cd.shape has no {name!r}{hint}")

@@ -20,6 +20,7 @@ from cardan.model.body import Body
 from cardan.model.field import MOMENT_AND_FORCE
 from cardan.model.model import Model
 from cardan.model.pose import Pose
+from cardan.model.shape import MeshFile
 from cardan.model.tree import GROUND
 from cardan.structure.planarity import find_plane
 
@@ -167,6 +168,8 @@ class Geometry:
     elements: tuple[DrawnElement, ...]
     plane: np.ndarray | None
     shaped: frozenset[int] = frozenset()
+    arms: tuple[Stroke, ...] = ()
+    """Thin rods from joints to the shapes of their bodies, where these are clearly apart."""
 
     def hangs(self, joint: DrawnJoint, poses: np.ndarray, up: np.ndarray) -> bool:
         """Whether the rods and plates of a joint's child are below it at the first of body poses (..., nb, 4, 4)."""
@@ -234,7 +237,26 @@ def geometry_of(model: Model) -> Geometry:
         plates += plate
     centres = tuple(BodyPoint(b, body.com) for b, body in enumerate(model.bodies) if body.mass > 0)
     return Geometry(model.body_names, size, length, tuple(strokes), tuple(plates), centres, joints, elements, plane,
-                    frozenset(shaped))  # fmt: skip
+                    frozenset(shaped), tuple(_arms(model, joints, size)))  # fmt: skip
+
+
+def _arms(model: Model, joints: tuple[DrawnJoint, ...], size: float) -> list[Stroke]:
+    """A rod from every joint that lies outside the box around the shapes of its body, to the middle of that box.
+
+    Meshes in files are left out: they are read only to be shown, and a robot's reach their joints.
+    """
+    found = []
+    for b, body in enumerate(model.bodies):
+        if not body.shapes or any(isinstance(shape, MeshFile) for shape in body.shapes):
+            continue
+        vertices = np.vstack([shape.surface().vertices for shape in body.shapes])
+        low, high = vertices.min(axis=0), vertices.max(axis=0)
+        apart = max(size, 0.1 * float(np.linalg.norm(high - low)))
+        ends = [joint.at.position for joint in joints if joint.holds and not joint.slides and joint.parent == b]
+        ends += [joint.child_at.position for joint in joints if joint.holds and not joint.slides and joint.child == b]
+        outside = [end for end in ends if np.linalg.norm(end - np.clip(end, low, high)) > apart]
+        found += [Stroke(b, np.array([end, (low + high) / 2])) for end in outside]
+    return found
 
 
 def _plane(model: Model) -> np.ndarray | None:

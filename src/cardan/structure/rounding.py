@@ -8,11 +8,9 @@ so is the error (docs/robustness.md). `build` has computed it (`model.tree.judge
 
 from __future__ import annotations
 
-import sys
-import warnings
-
 import numpy as np
 
+from cardan.errors import warn_outside as warn_outside
 from cardan.formulation.formulation import Formulation
 from cardan.model.memory import Slot
 from cardan.model.model import Model
@@ -80,16 +78,3 @@ def say(model: Model, formulation: Formulation, found: float, where: str = "") -
             f"masses or lengths differ too much along a chain of joints{near}"
             f"{'' if formulation.in_tree else '; spatial may do better'}"
         )
-
-
-def warn_outside(text: str) -> None:
-    """Warn at the line of somebody else's code that called."""
-    warnings.warn(text, RuntimeWarning, stacklevel=_depth() + 1)
-
-
-def _depth() -> int:
-    """How many frames up from the caller somebody else's code begins."""
-    frame, depth = sys._getframe(1), 1
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "cardan":
-        frame, depth = frame.f_back, depth + 1
-    return depth - 1

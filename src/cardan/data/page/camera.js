@@ -2,6 +2,7 @@
 // `extent(axes)` has the least and largest coordinates of all that is seen along three axes.
 function makeCamera(stage, view, extent, changed) {
   const OPEN = Math.tan((15 * Math.PI) / 180); // half the opening angle
+  const BUTTONS = 44; // pixels at the top of the picture
   const camera = { target: [0, 0, 0], back: [0, 0, 1], axis: view.up, distance: 1, flat: false, box: { low: [-1, -1, -1], high: [1, 1, 1] } };
   const rect = () => stage.getBoundingClientRect();
 
@@ -37,17 +38,18 @@ function makeCamera(stage, view, extent, changed) {
     return camera.flat ? { from: plus(on, times(d + 1e3 * view.radius, back)), way: times(-1, back) } : { from: camera.eye(), way: unit(minus(on, camera.eye())) };
   };
   // Look from a direction so that all is just seen: at a distance d a point with the coordinates x, y across the picture
-  // and z towards the observer is inside if |y| / OPEN + z <= d, and the same of x.
+  // and z towards the observer is inside if |y| / tall + z <= d, and the same of x. The buttons at the top stay free.
   camera.frame = (back = camera.back) => {
     camera.back = unit(back);
-    const { width, height } = rect(), { right, up } = camera.basis(), shape = width / Math.max(height, 1);
-    const towards = times(camera.flat ? 0 : 1, camera.back);
+    const { width, height } = rect(), { right, up } = camera.basis(), free = Math.max(height - BUTTONS, height / 2, 1) / Math.max(height, 1);
+    const tall = OPEN * free, wide = (OPEN * width) / Math.max(height, 1), towards = times(camera.flat ? 0 : 1, camera.back);
     const most = (axis, slope) => extent([plus(times(1 / slope, axis), towards), plus(times(-1 / slope, axis), towards), camera.back]);
-    const [x, y] = [most(right, OPEN * shape), most(up, OPEN)], z = (y.low[2] + y.high[2]) / 2;
-    const middle = [(OPEN * shape * (x.high[0] - x.high[1])) / 2, (OPEN * (y.high[0] - y.high[1])) / 2];
-    camera.target = plus(plus(times(middle[0], right), times(middle[1], up)), times(z, camera.back));
+    const [x, y] = [most(right, wide), most(up, tall)], z = (y.low[2] + y.high[2]) / 2;
+    const middle = [(wide * (x.high[0] - x.high[1])) / 2, (tall * (y.high[0] - y.high[1])) / 2];
     const needed = Math.max(x.high[0] + x.high[1], y.high[0] + y.high[1]) / 2 - (camera.flat ? 0 : z);
     camera.distance = (camera.flat ? 1.16 : 1.08) * Math.max(needed, (2 * view.size) / OPEN);
+    const below = (OPEN - tall) * camera.distance; // the middle of what is free is below that of the picture
+    camera.target = plus(plus(times(middle[0], right), times(middle[1] + below, up)), times(z, camera.back));
     changed();
   };
   camera.turn = (dx, dy) => {

@@ -513,8 +513,7 @@ def _core_fault(port: Port, shape: tuple[int, ...]) -> str | None:
         n = shape[-1]
         listed = f", for the joints {port.entries}" if port.entries else ""
         turned = "; rows of a batch come first, so give its transpose" if shape[:-1] == core else ""
-        many = f"{n} entries" if n != 1 else "1 entry"
-        return f"{name} has {many} along its last axis, the model needs {core[0]} (shape {shape}){listed}{turned}"
+        return f"{name} has {n} entries along its last axis, the model needs {core[0]} (shape {shape}){listed}{turned}"
     return f"{name} ends in {shape[-2:]} along its last two axes, the model needs {core} (shape {shape})"
 
 

@@ -297,7 +297,7 @@ def _head(canvas: Canvas, tip: np.ndarray, along: np.ndarray, depth: float, colo
 BODY_WIDTH = 2.6  # pt
 SMALLEST, LARGEST = 0.022, 0.06  # size of a joint symbol, relative to the whole picture
 VIEWS = tuple((azimuth, elevation) for elevation in (22.0, 35.0) for azimuth in (-60.0, -30.0, -75.0, -120.0, -150.0))
-SHAPED_VIEW = (-40.0, 20.0)  # of robots and other things with a front, which looks along x
+FRONT_VIEWS = ((-40.0, 20.0), (-65.0, 22.0), (-20.0, 20.0))  # of robots and other shapes, whose front looks along x
 BETTER = 1.25  # factor by which another view must show more than the first to be chosen
 DIRECTIONS = np.array([(0.0, -1.0), (0.0, 1.0), (-1.0, 0.0), (1.0, 0.0)])  # sides for a support, best first
 
@@ -450,9 +450,7 @@ def chosen_view(what: str, model: Model, geometry: Geometry, points: np.ndarray,
         if not np.isfinite(azimuth + elevation):
             raise InputError(f"{what}: view must be two angles, azimuth and elevation in degrees, got {view!r}")
         return _from_angles(model, azimuth, elevation)
-    if geometry.shaped:
-        return _from_angles(model, *SHAPED_VIEW)
-    views = [_from_angles(model, *angles) for angles in VIEWS]
+    views = [_from_angles(model, *angles) for angles in (FRONT_VIEWS if geometry.shaped else VIEWS)]
     # a measure of the area that the points cover
     shown = [float(np.linalg.det(np.cov(each(points).T))) if len(points) > 1 else 0.0 for each in views]
     best = int(np.argmax(shown))

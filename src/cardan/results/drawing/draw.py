@@ -141,7 +141,7 @@ def _shapes(model: Model, geometry: Geometry) -> Any:
 
     from cardan.results.drawing.shaded import shaped_bodies
 
-    return shaped_bodies(model, [np.array(to_rgb(diagram.body_colour(b))) for b in (*range(model.nb), -1)])
+    return shaped_bodies(model, geometry, [np.array(to_rgb(diagram.body_colour(b))) for b in (*range(model.nb), -1)])
 
 
 def _add_shapes(

@@ -10,7 +10,8 @@ from cardan.model.model import Model
 from cardan.model.shape import visible_parts
 from cardan.model.tree import GROUND
 from cardan.results.drawing.canvas import View
-from cardan.results.geometry import place, pose_of
+from cardan.results.geometry import Geometry, place, pose_of
+from cardan.results.page.scene_3d import rod
 from cardan.results.render.camera import Camera
 from cardan.results.render.renderer import Placed, Renderer
 from cardan.results.render.surfaces import ColouredSurface, coloured, merged
@@ -62,7 +63,7 @@ class ShapedBodies:
         return picture, middle[:2] - half, middle[:2] + half
 
 
-def shaped_bodies(model: Model, colours: list[np.ndarray]) -> ShapedBodies | None:
+def shaped_bodies(model: Model, geometry: Geometry, colours: list[np.ndarray]) -> ShapedBodies | None:
     """The shapes of a model; None if it has none. Shapes without a colour have that of their body, from `colours`."""
     shapes = {b: body.shapes for b, body in enumerate(model.bodies)} | {GROUND: model.ground_shapes}
     found = {}
@@ -76,4 +77,7 @@ def shaped_bodies(model: Model, colours: list[np.ndarray]) -> ShapedBodies | Non
                 )
                 for part in parts
             )  # fmt: skip
+    for arm in (arm for arm in geometry.arms if arm.body in found):
+        thin = rod(arm.points[0], arm.points[1], 0.25 * geometry.size)
+        found[arm.body] = merged([found[arm.body], coloured(thin.corners, thin.triangles, colours[arm.body])])
     return ShapedBodies(found) if found else None

@@ -125,11 +125,12 @@ def html(
     moves = live or any(len(run.time) > 1 for _, run in runs)
     wanted = tuple(names) or (CURVES if moves and not inline else ())
     forces = forces and not inline
-    offered = forces and not live and len(runs) <= 4
+    offered = forces and not live
     samples = [
-        sampled(run, label, wanted, moves=moves, most=most, offered=offered, forces=forces and len(runs) <= 8)
-        for label, run in runs
-    ]
+        sampled(run, label, wanted, moves=moves, most=most, offered=offered and (k == 0 or len(runs) <= 4),
+                forces=forces and (k == 0 or len(runs) <= 8))
+        for k, (label, run) in enumerate(runs)
+    ]  # fmt: skip
     cloud = np.zeros((0, 3)) if points is None else batch("page", "points", points, 3).reshape(-1, 3)
     about = _about(samples, names, cloud, one_batch, first, live, inline)
     about["simulate"] = (

@@ -144,7 +144,7 @@ def dashpot(radius: float) -> Solid:
 # Colours that people with any colour vision can distinguish: Okabe and Ito, Color Universal Design (2008).
 BODIES = (0x0072B2, 0xD55E00, 0x009E73, 0xCC79A7, 0x56B4E9, 0xE69F00)
 STEEL, GROUND_GREY, AXIS, ELEMENT, CENTRE = 0x4A4A4A, 0x9A9A9A, 0x6A3D9A, 0x1B7837, 0x222222
-FORCE, MOMENT = 0xC00000, 0x7B1FA2
+FORCE, MOMENT = 0xD01C1C, 0x7B1FA2
 TRIAD = (0xD62728, 0x2CA02C, 0x1F77B4)
 Z = np.array([0.0, 0.0, 1.0])
 
@@ -250,6 +250,8 @@ def _bodies(scene: Scene3D, poses: np.ndarray) -> None:
         ends = zip(stroke.points, stroke.points[1:], strict=False)
         layer = "skeleton" if stroke.body in scene.shaped else "bodies"
         scene.add(layer, stroke.body, colour_of(stroke.body), *(rod(a, b, thick * size) for a, b in ends))
+    for arm in geometry.arms:
+        scene.add("bodies", arm.body, colour_of(arm.body), rod(arm.points[0], arm.points[1], 0.25 * size))
     for plate in geometry.plates:
         layer = "skeleton" if plate.body in scene.shaped else "plates"
         scene.add(layer, plate.body, colour_of(plate.body), Solid(plate.corners, plate.triangles), opacity=0.45)
