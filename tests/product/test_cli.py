@@ -436,7 +436,8 @@ def test_a_gigabyte_is_not_read(cardan: Cardan, tmp_path: Path, name: str) -> No
 def test_degrees_are_guessed(cardan: Cardan) -> None:
     done = cardan("simulate", "pendulum", "--time", "1ms", "--start", "pivot=30")
     words = (
-        "cardan: --start of joint 'pivot' is 30 rad, 4.8 turns; angles are in radians: if you mean degrees, write 30deg"
+        "cardan: warning: --start of joint 'pivot' is 30 rad, 4.8 turns; angles are in radians: "
+        "if you mean degrees, write 30deg"
     )
     assert done.returncode == 0 and done.stderr.splitlines() == [words]
 
