@@ -180,7 +180,7 @@ def ground_value(value: str, model: Model) -> np.ndarray:
 def _climb(climb: Climb, model: Model, links: list[Node], like: Matrix) -> list[Matrix]:
     """Fill matrices (nv, nv) by climbing from each link."""
     tree = model.tree
-    results = [type(like)(tree.nv, tree.nv) for _ in climb.attributes]
+    results = [_Blocks() for _ in climb.attributes]
     for i, link in enumerate(tree.links):
         columns = climb.start(links[i])
         j = i
@@ -188,14 +188,41 @@ def _climb(climb: Climb, model: Model, links: list[Node], like: Matrix) -> list[
             at = tree.links[j]
             blocks = climb.give(links[j], columns)
             for result, column, row in zip(results, blocks[::2], blocks[1::2], strict=True):
-                result[at.v, link.v] = column
+                result.add(at.v.start, link.v.start, column)
                 if j != i:
-                    result[link.v, at.v] = row.T
+                    result.add(link.v.start, at.v.start, row.T)
             if at.parent == GROUND:
                 break
             columns = climb.carry(links[j], columns)
             j = at.parent
-    return results
+    return [result.matrix(tree.nv, like) for result in results]
+
+
+class _Blocks:
+    """A square matrix that is put together from blocks at once: each assignment would copy what there is."""
+
+    def __init__(self) -> None:
+        self.rows: list[int] = []
+        self.columns: list[int] = []
+        self.values: list[Matrix] = []
+
+    def add(self, row: int, column: int, block: Matrix) -> None:
+        """Put a block at its first row and column."""
+        import casadi as ca
+
+        rows, columns = block.sparsity().get_triplet()
+        self.rows += [row + k for k in rows]
+        self.columns += [column + k for k in columns]
+        self.values.append(ca.vec(block.nz[:]))  # a row has its nonzeros in a row
+
+    def matrix(self, n: int, like: Matrix) -> Matrix:
+        """The matrix (n, n)."""
+        import casadi as ca
+
+        if not self.rows:
+            return type(like)(n, n)
+        result: Matrix = type(like).triplet(self.rows, self.columns, ca.vertcat(*self.values), n, n)
+        return result
 
 
 def _ground_node(recursion: Recursion, model: Model, like: Matrix) -> Node:

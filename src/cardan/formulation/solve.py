@@ -77,10 +77,12 @@ def solve_constrained(
     added = constant(np.diag(lent))
     solve = _solver(inverse(M + added), M + added, J, together)
     a, lam = solve(f, gamma)
-    exact, da = together is not None and together.settled, a
-    for _ in range(LENT_CORRECTIONS):
-        # what is left of the equations: in exact arithmetic what is added times the last part
-        left = (added @ da, type(gamma)(*gamma.shape)) if exact else (f - M @ a - J.T @ lam, gamma - J @ a)
+    settled, da = together is not None and together.settled, a
+    for k in range(LENT_CORRECTIONS):
+        if settled and k < LENT_CORRECTIONS - 1:  # what is left in exact arithmetic; the last time also of rounding
+            left = added @ da, type(gamma)(*gamma.shape)
+        else:
+            left = f - M @ a - J.T @ lam, gamma - J @ a
         da, dlam = solve(*left)
         a, lam = a + da, lam + dlam
     return a, lam
