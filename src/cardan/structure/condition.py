@@ -16,6 +16,7 @@ import numpy as np
 from cardan.errors import ModelError, Removed, no_such_argument
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.light import light_links
+from cardan.formulation.spatial import SPATIAL
 from cardan.model.memory import Slot, require_model
 from cardan.model.model import Model
 from cardan.model.tree import weightless_links
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 WIDEST = 2400  # unknowns up to which a new kernel is judged
+MANY = 16  # links past which a new kernel with six coordinates a body is judged by the tree
 OPEN = 1e-4  # of the mechanism's size: a gap beyond it is no drift
 LARGER = 10.0  # times the condition of a mass matrix: what the error of solving with it stays below
 
@@ -200,9 +202,14 @@ def _some_configurations(model: Model, formulation: Formulation) -> list[np.ndar
     return found
 
 
+def _judged_as(model: Model, formulation: Formulation) -> Formulation:
+    """The formulation itself; of many links that of the tree, along which both eliminate: its graphs are short."""
+    return SPATIAL if formulation.eliminates_along_tree and len(model.tree.links) > MANY else formulation
+
+
 def measured_at(model: Model, formulation: Formulation, q: np.ndarray, t: Any) -> float:
-    """The least of `cd.condition` at configurations (..., nq)."""
-    still = np.zeros(model.nv)
+    """The least of `cd.condition` at configurations (..., nq), in the formulation in whose place it is judged."""
+    formulation, still = _judged_as(model, formulation), np.zeros(model.nv)
     return float(measured(model, formulation, states_at(model, q, still, still, t)[0], generic=True).max(axis=1).min())
 
 
@@ -210,7 +217,7 @@ def matrix_condition(model: Model, formulation: Formulation, q: np.ndarray, t: A
     """The condition of matrices at one configuration."""
     model = with_good_rows(model, q, t)
     prepare(model, formulation)
-    formulation = formulation.solved_as
+    formulation = _judged_as(model, formulation).solved_as
     try:
         with np.errstate(all="ignore"):
             found = float((_in_tree if formulation.in_tree else _of_equations)(model, q, t, formulation))
