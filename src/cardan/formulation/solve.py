@@ -75,7 +75,7 @@ def solve_constrained(
     if not lent.any():
         return _solver(inverse(M), M, J, together)(f, gamma)
     added = constant(np.diag(lent))
-    solve = _solver(inverse(M + added), M + added, J, together)
+    solve = _solver(inverse(M + added), M + added, J, together, corrected=False)
     a, lam = solve(f, gamma)
     settled, da = together is not None and together.settled, a
     for k in range(LENT_CORRECTIONS):
@@ -100,14 +100,14 @@ def along_tree(model: Model) -> Callable[[Matrix], Inverse]:
 
 
 def _solver(
-    apply_inverse: Inverse, M: Matrix, J: Matrix, together: Elimination | None
+    apply_inverse: Inverse, M: Matrix, J: Matrix, together: Elimination | None, corrected: bool = True
 ) -> Callable[[Matrix, Matrix], tuple[Matrix, Matrix]]:
-    """Factor once; solve for any right-hand sides."""
+    """Factor once; solve for any right-hand sides. Unless `corrected`, the caller corrects the answer."""
     if J.shape[0] == 0:
         return lambda f, gamma: (apply_inverse(f), gamma)
     Y = apply_inverse(J.T)
     if together is not None and (together.settled or _operations_together(M, J, together) < _operations_apart(J, Y)):
-        return _together(M, J, Y, together)
+        return _together(M, J, Y, together, corrected)
     multipliers = semidefinite(mirrored(J @ Y))
 
     def solve(f: Matrix, gamma: Matrix) -> tuple[Matrix, Matrix]:
@@ -119,7 +119,7 @@ def _solver(
 
 
 def _together(
-    M: Matrix, J: Matrix, Y: Matrix, together: Elimination
+    M: Matrix, J: Matrix, Y: Matrix, together: Elimination, corrected: bool
 ) -> Callable[[Matrix, Matrix], tuple[Matrix, Matrix]]:
     """Factor `[[M, J^T], [J, -E]]` in an order; `Y` is `M^-1 J^T`."""
     import casadi as ca
@@ -134,7 +134,7 @@ def _together(
 
     def solve(f: Matrix, gamma: Matrix) -> tuple[Matrix, Matrix]:
         x = part = once(f, gamma)
-        for _ in range(0 if together.settled else CORRECTIONS):
+        for _ in range(CORRECTIONS if corrected and not together.settled else 0):
             part = once(ca.SX(n, part.shape[1]), -ca.diag(E) @ part[n:, :])  # what is left, gamma - J a
             x = x + part
         return x[:n, :], x[n:, :]
