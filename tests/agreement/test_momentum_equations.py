@@ -141,7 +141,7 @@ def same(printed: Any, wanted: list[tuple[Any, Any]]) -> None:
 
 def test_wrong_styles_are_refused() -> None:
     model = double_pendulum().build()
-    with pytest.raises(cd.UnknownNameError, match="there is no style 'At'; known: 'AT'"):
+    with pytest.raises(cd.UnknownNameError, match=r"there is no style 'At'; did you mean 'AT'\?"):
         cd.equations(model, formulation="points").sympy(style="At")
     with pytest.raises(cd.InputError, match="style 'AT' is that of formulation 'points'"):
         cd.equations(model).sympy(style="AT")

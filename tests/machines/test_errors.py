@@ -19,7 +19,7 @@ CASES = {
     "arm: tau has 8 entries along its last axis, the model needs 7 (shape (8,))": case(GOOD, GOOD, np.zeros(8)),
     "arm: batch shapes (3,) of q and (4,) of v do not broadcast": case(np.zeros((3, 7)), np.zeros((4, 7)), GOOD),
     "arm: v has dtype complex128, which cannot be cast to float64 safely": case(GOOD, GOOD + 0j, GOOD),
-    "arm: tau has dtype object, which cannot be cast to float64 safely": case(GOOD, GOOD, [None] * 7),
+    "arm: tau must be numbers of shape (..., 7), got objects": case(GOOD, GOOD, [None] * 7),
     "arm: missing argument tau": case(GOOD, GOOD),
     "arm: missing arguments v, tau": case(GOOD),
     "arm: missing arguments q, v, tau": case(),
@@ -29,7 +29,7 @@ CASES = {
     "arm: out for a has dtype int64, which cannot hold float64": case(GOOD, GOOD, GOOD, out=np.zeros(7, np.int64)),
     "arm: out for a is a list, not a NumPy array": case(GOOD, GOOD, GOOD, out=[0] * 7),
     "arm: out has 2 arrays, the results are 1": case(GOOD, GOOD, GOOD, out=(np.zeros(7), np.zeros(7))),
-    "arm: 0 threads cannot compute anything; give 1 or more": case(GOOD, GOOD, GOOD, threads=0),
+    "arm: threads must be a whole number, 1 or more, got 0": case(GOOD, GOOD, GOOD, threads=0),
 }
 
 

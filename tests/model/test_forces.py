@@ -92,7 +92,7 @@ REFUSED: dict[str, tuple[Declare, str]] = {
     "bushing matrix": (bushing(stiffness=NEGATIVE), "bushing 'e': stiffness must not be negative along any motion"),
     "bushing coupled": (bushing(damping=COUPLED), "has the eigenvalue -2; it would feed energy in"),
     "bushing size": (bushing(damping=np.eye(3)), "bushing 'e': damping must be 6 x 6 numbers"),
-    "wrench": (lambda m: m.wrench("w", "a", (1, 2, 3)), "wrench 'w': value must be 6 numbers, got (1, 2, 3)"),
+    "wrench": (lambda m: m.wrench("w", "a", (1, 2, 3)), "wrench 'w': value must be 6 numbers, moment and force, got 3"),
     "wrench axes": (
         lambda m: m.wrench("w", "a", [0] * 6, axes="world"),
         "wrench 'w': axes must be 'ground' or 'body', got 'world'",

@@ -5,6 +5,7 @@ import warnings
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -327,17 +328,24 @@ def test_a_figure_is_shown_in_a_window_or_a_notebook(run: cd.Trajectory, monkeyp
     plt.close("all")
     assert matplotlib.get_backend().lower() == "agg"
     displayed: list[Any] = []
-    monkeypatch.setattr("IPython.get_ipython", lambda: type("Shell", (), {"kernel": 1})())
-    monkeypatch.setattr("IPython.display.display", displayed.append)
+    in_a_notebook(monkeypatch, displayed.append)
     figure.show()
     assert displayed == [figure]
+
+
+def in_a_notebook(monkeypatch: pytest.MonkeyPatch, display: Any) -> None:
+    """Stand-ins for what IPython has in the kernel of a notebook; it need not be installed."""
+    module, shown = ModuleType("IPython"), ModuleType("IPython.display")
+    vars(module).update(get_ipython=lambda: SimpleNamespace(kernel=1), display=shown)
+    vars(shown).update(display=display, HTML=lambda text: SimpleNamespace(data=text))
+    monkeypatch.setitem(sys.modules, "IPython", module)
+    monkeypatch.setitem(sys.modules, "IPython.display", shown)
 
 
 def test_a_progress_bar_shows_in_a_notebook(monkeypatch: pytest.MonkeyPatch) -> None:
     texts: list[str] = []
     handle = type("Handle", (), {"update": lambda self, page: texts.append(page.data)})()
-    monkeypatch.setattr("IPython.get_ipython", lambda: type("Shell", (), {"kernel": 1})())
-    monkeypatch.setattr("IPython.display.display", lambda page, display_id: handle)
+    in_a_notebook(monkeypatch, lambda page, display_id: handle)
     monkeypatch.setattr("cardan.results.progress.PERIOD", 0.0)
     with progress_bar(True, "a <task>", 4.0) as report:
         report(1.0)

@@ -382,7 +382,7 @@ WRITERS = {
 
 def require_suffix(path: str | os.PathLike[str], own: str, what: str) -> None:
     """Refuse to write a file of one kind under a suffix of another: programs would not read it."""
-    suffix = os.path.splitext(os.fspath(path))[1].lower()
+    suffix = file_path(path).suffix.lower()
     if WRITERS.get(suffix, WRITERS[own]) != WRITERS[own]:
         raise FileError(f"{path}: this writes {what}, a {own} file; for a {suffix} file call {WRITERS[suffix]}")
 
