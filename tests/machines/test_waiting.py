@@ -13,6 +13,7 @@ import cardan as cd
 from cardan.functions import check
 from cardan.machines import waiting
 from cardan.mechanisms import double_pendulum
+from cardan.results.progress import progress_bar
 
 
 class Terminal(io.StringIO):
@@ -65,7 +66,9 @@ def test_nothing_is_said_where_nobody_looks_on(why, monkeypatch):
     stream = Terminal(is_terminal=why != "pipe")
     monkeypatch.setattr(sys, "stderr", None if why == "closed" else stream)
     monkeypatch.setenv("CARDAN_QUIET", "1" if why == "quiet" else "0")
-    with waiting.doing("checking arm"):
+    monkeypatch.setattr("cardan.results.progress.DELAY", 0.0)
+    with waiting.doing("checking arm"), progress_bar(None, "drawing arm", 2.0) as report:
+        report(1.0)
         time.sleep(0.03)
     assert stream.getvalue() == ""
 

@@ -67,16 +67,26 @@ def _shown(write: Callable[[str], None]) -> Iterator[None]:
         thread.join()
 
 
+def in_notebook() -> bool:
+    """Whether the program runs in the kernel of a notebook, which shows HTML."""
+    return "IPython" in sys.modules and hasattr(sys.modules["IPython"].get_ipython(), "kernel")
+
+
+def is_watched() -> bool:
+    """Whether somebody looks on, in a terminal or a notebook, and wants to be told."""
+    if os.environ.get("CARDAN_QUIET", "0") != "0":
+        return False
+    stream = sys.stderr  # None without a console
+    return in_notebook() or (stream is not None and stream.isatty())
+
+
 def _writer() -> Callable[[str], None] | None:
     """What writes the line, in place of the one before; None where nobody looks on."""
-    if os.environ.get("CARDAN_QUIET", "0") != "0":
+    if not is_watched():
         return None
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if shell is not None and hasattr(shell, "kernel"):
+    if in_notebook():
         return _notebook_writer()
     stream = sys.stderr
-    if stream is None or not stream.isatty():
-        return None
 
     def write(line: str) -> None:
         stream.write("\r\x1b[2K" + shorten(line, get_terminal_size().columns - 1, placeholder=" ..."))
