@@ -1,5 +1,6 @@
 """The line that says what takes long: where somebody looks on, and gone at the end."""
 
+import inspect
 import io
 import re
 import sys
@@ -113,3 +114,20 @@ def test_in_a_notebook_the_line_is_a_display_that_ends_empty(monkeypatch):
     assert "a &lt; b" in shown[0]
     assert shown[-1] == ""
     assert np.all([line.startswith("<small>cardan, 0 s") for line in shown[:-1]])
+
+
+@pytest.mark.usefixtures("at_once")
+def test_functions_that_take_long_say_so(monkeypatch):
+    """Their results, names, arguments and the line that warnings name stay theirs."""
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+
+    @waiting.said("counting sheep")
+    def slow(count: int) -> int:
+        """Count."""
+        wait_for(stream, "counting sheep")
+        return count
+
+    assert slow(3) == 3 and "counting sheep" in stream.getvalue() and slow.__doc__ == "Count."
+    for function in (cd.branches, cd.workspace, cd.identify, cd.equilibrium, cd.balance, cd.search_linkages):
+        assert "model" in inspect.signature(function).parameters or "family" in inspect.signature(function).parameters

@@ -11,14 +11,17 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
+from functools import wraps
 from html import escape
 from importlib import import_module
 from shutil import get_terminal_size
 from textwrap import shorten
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
+R = TypeVar("R")
 DELAY = 2.0  # s before the line appears
 AGAIN = 0.5  # s until it is written anew
 
@@ -41,6 +44,20 @@ def doing(what: str) -> Iterator[None]:
     finally:
         with _lock, suppress(ValueError):
             _said.remove(what)
+
+
+def said(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a function that may take long: say what is being done while it lasts."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def saying(*args: P.args, **options: P.kwargs) -> R:
+            with doing(what):
+                return function(*args, **options)
+
+        return saying
+
+    return decorate
 
 
 @contextmanager
