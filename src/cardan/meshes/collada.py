@@ -15,14 +15,13 @@ from typing import Any
 import numpy as np
 
 from cardan.meshes.formats import DISPLAYED, fans, read_numbers, used_part
-from cardan.meshes.part import Colour, Part
+from cardan.meshes.part import TEXTURED, Colour, Part
 from cardan.meshes.surface import Surface
 
 ELEMENTS = 300_000
 INSTANCES = 20_000
 """Most nodes and geometries of the scene, those that are instances of others counted again."""
 DEEPEST = 64
-TEXTURED = (0.72, 0.72, 0.72, 1.0)
 
 
 def collada(data: bytes, path: Path) -> tuple[Part, ...]:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from cardan.meshes.formats import DISPLAYED, beside, used_part
-from cardan.meshes.part import Colour, Part
+from cardan.meshes.part import TEXTURED, Colour, Part
 from cardan.meshes.surface import Surface
 
 INSTANCES, DEEPEST = 20_000, 64
@@ -28,7 +28,6 @@ READ = 12 * DISPLAYED
 """Most entries of all accessors together; several may be of the same bytes."""
 BUFFER = 64 * 2**20
 """Most bytes of a buffer in a file of its own."""
-TEXTURED = (0.72, 0.72, 0.72, 1.0)
 COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
 
