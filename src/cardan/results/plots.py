@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
-from cardan.functions.constraints import AXES, undetermined_reactions
+from cardan.functions.constraints import require_axes, undetermined_reactions
 from cardan.results.energy_balance import work
 from cardan.results.figure import COLOURS, FAINT, GREY, INK, WIDTH, FigureOutput, new_figure, owner_of, style
 from cardan.results.rounding import OF_FORCES, without_rounding, wrenches_without_rounding
@@ -72,8 +72,7 @@ def selection_of(
             )
     for joint in pick or ():
         run._places("coordinate", joint)
-    if axes not in AXES:
-        raise InputError(f"plot: reaction_axes must be one of {', '.join(map(repr, AXES))}, got {axes!r}")
+    require_axes("plot: reaction_axes", axes)
     return Selection(pick, wanted, angle, axes)
 
 
