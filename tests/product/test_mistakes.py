@@ -134,7 +134,10 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         ),
         "body2 'tip' is not a body but a frame; give its body 'rod', and the point (1, 0, 0.5) as at2",
     ),
-    "gravity as a number": (lambda: cd.Mechanism("m", gravity=-9.81), "gravity must be 3 numbers: gravity=(0, 0, -9.81)"),
+    "gravity as a number": (
+        lambda: cd.Mechanism("m", gravity=-9.81),
+        "gravity must be 3 numbers: gravity=(0, 0, -9.81)",
+    ),
     "a typo of an attribute": (lambda: setattr(arm(), "gravty", (0, 0, 0)), "did you mean 'gravity'?"),
     "a number of a model": (
         lambda: setattr(FOUR_BAR.bodies[0], "mass", 2.0),
