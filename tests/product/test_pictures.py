@@ -58,7 +58,7 @@ def test_default_panels_have_units_and_the_runs_numbers(run: cd.Trajectory) -> N
     figure = run.plot(reactions="B")
     assert isinstance(figure, Figure)
     assert ("matplotlib.pyplot" in sys.modules) == pyplot_before
-    wanted = ["coordinate (rad)", "rate (rad/s)", "energy (J)", "largest residual", "force of B (N)"]
+    wanted = ["coordinate (rad)", "rate (rad/s)", "energy (J)", "largest residual", "force of B joint axes (N)"]
     assert labels(figure) == wanted
     assert figure.axes[-1].get_xlabel() == "time (s)"
     for k in range(3):
