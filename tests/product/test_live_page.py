@@ -229,6 +229,14 @@ def test_large_trees_are_looped(tab: Any, monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_allclose(found["last"]["q"], run.q[-1], atol=1e-5)
 
 
+def test_masses_that_rest_on_ground_have_no_slider() -> None:
+    m = mechanisms.four_bar()
+    m.body("frame", mass=3.0, inertia=np.eye(3))
+    m.joint("bolts", cd.Rigid(), m.ground, "frame")
+    names = list(program._usual_names(m.build()))
+    assert "crank.mass" in names and "frame.mass" not in names
+
+
 def test_what_is_left_out_is_said() -> None:
     long = mechanisms.chain(MOST_RATES + 1)
     assert page_program(long.build(), ["gravity"]).reason == page_program(long.build().free("gravity")).reason != ""
