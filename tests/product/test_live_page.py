@@ -194,6 +194,8 @@ def test_hands_on(tab: Any) -> None:
     tab.click("#simulating")
     assert tab.inner_text("#simulating") == "Simulate"
     stopped = tab.evaluate("simulator.state().t")
+    until(tab, "document.getElementById('time').value.startsWith('simulated ')")
+    assert tab.evaluate("getComputedStyle(document.getElementById('line')).opacity") == "0.45"
     tab.evaluate("cardan.simulation.starts[0].range.value = 0.5")
     tab.evaluate("cardan.simulation.starts[0].range.dispatchEvent(new Event('input'))")
     assert tab.evaluate("simulator.state().t") == 0.0 < stopped
