@@ -193,6 +193,7 @@ def test_names(tmp_path: Path) -> None:
     for wrong, hint in (
         ("spring.forc", r"is not a quantity of a run; did you mean 'spring.force'\?$"),
         ("motor", r"there are 'motor.torque', 'motor.rate', 'motor.power'; run.names\(\) lists all"),
+        ("A.q", r"there are 'A.coordinate', 'A.rate', .*; run.names"),
         ("crank.speed", r"there are 'crank.position', 'crank.velocity', .*; run.names"),
         ("reactions.A", r"there are 'reactions.A.moment x', 'reactions.A.moment y'"),
         (["q"], r"\['q'\] is not"),

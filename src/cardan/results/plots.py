@@ -221,6 +221,7 @@ def _undetermined(run: Trajectory) -> np.ndarray:
     return undetermined_reactions(model, run.q.reshape(-1, model.nq)[0], t=float(run.time.flat[0]))
 
 
+SMALLEST = 1e-18  # on a logarithmic scale: what is below it is drawn there, for it is far below rounding
 FORCE, MOMENT = slice(3, 6), slice(0, 3)
 UNIT = {"force": "N", "moment": "N m"}
 
@@ -389,7 +390,7 @@ def _draw_panel(at: Axes, run: Trajectory, panel: Panel, most: int) -> None:
     for (name, values), colour, dashes in zip(panel.lines.items(), _colours(count), patterns, strict=True):
         rows, times = _rows(values), _rows(np.broadcast_to(run.time, values.shape))
         if panel.log:
-            rows = np.where(rows > 0, rows, np.nan)  # exact zeros have no place on a logarithmic scale
+            rows = np.where(rows > 0, np.maximum(rows, SMALLEST), np.nan)  # exact zeros have no place on such a scale
         options: dict[str, Any] = {"color": colour, "linestyle": dashes}
         if panel.log:
             options |= {"marker": ".", "markersize": 1.0, "linewidth": 0.7}

@@ -347,7 +347,7 @@ class Trajectory:
         if not own and whole:
             columns = [f"{whole}.{label}" for label in self._columns(whole)[0]]
             own = [n for n in columns if n.startswith(f"{name}.")] or columns
-        if not own and not alike:
+        if not own and not (alike and len(name.rpartition(".")[2]) > 2):  # "elbow.q" is like no name, and short
             own = [n for n in known if "." in name and n.startswith(f"{name.rpartition('.')[0]}.")]
         return own
 
