@@ -83,6 +83,22 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: cd.simulate(DOUBLE, 1.0, [0.0]),
         "q0 must have the shape (..., 2), got (1,), for the joints 'pivot', 'elbow'",
     ),
+    "a number for one coordinate": (
+        lambda: cd.simulate(mechanisms.pendulum().build(), 1.0, 0.3),
+        "got (), for the joints 'pivot'; write [0.3]",
+    ),
+    "equations as text": (
+        lambda: cd.equations(DOUBLE).latex(),
+        "Equations has no attribute 'latex'; write equations.sympy().latex()",
+    ),
+    "a force of a joint": (
+        lambda: cd.simulate(DOUBLE, 0.01, STILL, samples=2)["pivot.force"],
+        "there is 'pivot.reaction_force'",
+    ),
+    "an angle of a joint": (
+        lambda: cd.simulate(DOUBLE, 0.01, STILL, samples=2).plot("pivot.angle"),
+        "there are 'pivot.coordinate', 'pivot.rate'",
+    ),
     "columns are systems": (
         lambda: cd.simulate(DOUBLE, 1.0, np.zeros((2, 5))),
         "rows of a batch come first, so give its transpose",

@@ -449,6 +449,8 @@ def test_notebooks_show_tables_and_a_picture(run: cd.Trajectory) -> None:
     redundancy = cd.redundancy(run.model)._repr_html_()
     assert "<th style='text-align:left'>freedoms</th><td style='text-align:left'>1</td>" in redundancy
     assert "exact" in cd.actuation(run.model, run.q[0], ["A"])._repr_html_()
+    particles = run.model.particles()._repr_html_()
+    assert all(f">{head}</th>" in particles for head in ("m1 kg", "unified, kg", "at joints"))
     assert run.plot("energy")._repr_png_().startswith(b"\x89PNG")
 
 

@@ -108,7 +108,7 @@ def _named(run: Trajectory, name: str, selection: Selection) -> list[Panel]:
         about, values = run.about(name), run.quantity(name)
     except UnknownNameError:
         raise UnknownNameError(
-            f"plot: {name!r} is neither a panel nor a quantity of the run{nearest(name, [*PANELS, *run.names()])}"
+            f"plot: {name!r} is neither a panel nor a quantity of the run{run._meant(name, PANELS)}"
         ) from None
     values = values.reshape(*run.valid.shape, -1)
     found = {}
