@@ -46,6 +46,8 @@ __all__ = [
 HEX = re.compile(r"[0-9a-fA-F]{6}([0-9a-fA-F]{2})?", re.ASCII).fullmatch
 LIGHTEST = 15.0
 """Density, kg/m^3, of the lightest foams; less was probably meant in g/cm^3."""
+LONGEST = 10.0
+"""Length, m, of a mesh in a file past which its numbers were probably meant in mm, as CAD programs write them."""
 CORNERS = 1000
 """Most corners of an outline; the triangles of so many take about a second."""
 AROUND = 36
@@ -466,6 +468,11 @@ def mass_of_shapes(
         volume = sum(shape.volume for shape in shapes)
     except ModelError as error:
         raise ModelError(f"{owner}: {error}") from None
+    for shape in shapes:
+        if isinstance(shape, MeshFile) and (shape.scale == 1).all():
+            length = float(np.ptp(shape.surface().vertices, axis=0).max())
+            if length > LONGEST:
+                warn_outside(f"{owner}: {shape.owner} is {length:.3g} m long; if it is in mm, give scale=0.001")
     if density is None:
         mass = float(numbers(owner, "mass", mass, ()))
         density = mass / volume
