@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -97,19 +95,6 @@ def test_bodies_from_shape_and_density() -> None:
         S.rod  # noqa: B018
     assert not c.com.any() and np.array_equal(c.inertia, np.eye(3)) and d.mass == 0
     assert [part.colour for part in b.shapes[1].parts()] == [read_colour("", "#d62728")]
-
-
-def test_a_mesh_in_millimetres_is_noticed(tmp_path: Path) -> None:
-    """A part of 120 mm read as 120 m would have the mass of a mountain."""
-    path = tmp_path / "part.obj"
-    path.write_text("v 0 0 0\nv 50 0 0\nv 0 80 0\nv 0 0 120\nf 1 3 2\nf 1 2 4\nf 1 4 3\nf 2 3 4\n")
-    m = cd.Mechanism("m")
-    with pytest.warns(RuntimeWarning, match=r"body 'a'.* is 120 m long; if it is in mm, give scale=0\.001"):
-        m.body("a", shape=S.Mesh.from_file(path), density=7850)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        m.body("b", shape=S.Mesh.from_file(path, scale=1e-3), density=7850)
-    assert m.bodies[1].mass == pytest.approx(7850 * 50 * 80 * 120 / 6 * 1e-9)
 
 
 def test_shapes_change_no_equations() -> None:

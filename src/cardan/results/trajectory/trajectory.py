@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest, no_attribute
-from cardan.functions.constraints import AXES
+from cardan.functions.constraints import require_axes
 from cardan.lazy import cached_property
 from cardan.model.html import html_table
 from cardan.model.model import Model
@@ -347,7 +347,7 @@ class Trajectory:
         if not own and whole:
             columns = [f"{whole}.{label}" for label in self._columns(whole)[0]]
             own = [n for n in columns if n.startswith(f"{name}.")] or columns
-        if not own and not alike:
+        if not own and not (alike and len(name.rpartition(".")[2]) > 2):  # "elbow.q" is like no name, and short
             own = [n for n in known if "." in name and n.startswith(f"{name.rpartition('.')[0]}.")]
         return own
 
@@ -451,9 +451,10 @@ class Trajectory:
         """
         names = self._metadata.labels.joint
         if joint not in names:
-            raise UnknownNameError(f"trajectory: joint {joint!r} is not in the model{nearest(joint, names)}")
-        if axes not in AXES:
-            raise InputError(f"trajectory: axes must be one of {', '.join(map(repr, AXES))}, got {axes!r}")
+            own = [name for name in self.names() if name in (f"{joint}.force", f"{joint}.torque")]
+            hint = f"; it is a force element or a motion: run[{own[0]!r}]" if own else nearest(joint, names)
+            raise UnknownNameError(f"trajectory: joint {joint!r} is not in the model{hint}")
+        require_axes("trajectory: axes", axes)
         found = self.reactions if axes == "joint" else self.quantity(f"reactions_{axes}")
         return found[..., names.index(joint), :]
 
