@@ -3,18 +3,18 @@
 import subprocess
 import sys
 
-LIMIT = 0.3  # s
+LIMIT = 0.3  # s of the processor: a busy machine does not count
 HEAVY = {"casadi", "llvmlite", "scipy", "typer", "matplotlib"}
 PROBE = """
 import sys, time
-start = time.perf_counter()
+start = time.process_time()
 import {module}
-print(time.perf_counter() - start, *sorted({{name.partition(".")[0] for name in sys.modules}}))
+print(time.process_time() - start, *sorted({{name.partition(".")[0] for name in sys.modules}}))
 """
 
 
 def probe(module: str) -> tuple[float, set[str]]:
-    """Seconds to import a module in a fresh process, and the top-level modules that are then present."""
+    """Processor seconds to import a module in a fresh process, and the top-level modules that are then present."""
     command = [sys.executable, "-c", PROBE.format(module=module)]
     seconds, *present = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
     return float(seconds), set(present)
