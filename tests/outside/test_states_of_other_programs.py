@@ -111,6 +111,14 @@ def test_ros_messages_are_read_in_their_order(tmp_path: Path) -> None:
             r"'zulo' is not a joint .*; did you mean 'zulu'",
         ),
         (lambda: cd.state_from("ros", model, q[:5]), r"q of ros must have the shape \(..., 10\), got \(5,\)"),
+        (
+            lambda: cd.state_from("ros", model, np.zeros((2, 10)), names=names),
+            r"the quaternion \(x, y, z, w\) of joint 'root', q\[3:7\], must have length 1, got 0",
+        ),
+        (
+            lambda: cd.state_from("pinocchio", cd.load(robot(tmp_path)), np.zeros(8)),
+            r"the cosine and sine of joint '\w+', q\[\d:\d\], must have length 1, got 0",
+        ),
         (lambda: cd.state_to("ros", q, model), r"the model comes second"),  # type: ignore[arg-type]
         (lambda: cd.state_to("ros", cd.load(robot(tmp_path)), np.zeros(6)), r"ros has no planar joint as 'echo'"),
     ):

@@ -194,6 +194,8 @@ def test_hands_on(tab: Any) -> None:
     tab.click("#simulating")
     assert tab.inner_text("#simulating") == "Simulate"
     stopped = tab.evaluate("simulator.state().t")
+    until(tab, "document.getElementById('time').value.startsWith('simulated ')")
+    assert tab.evaluate("getComputedStyle(document.getElementById('line')).opacity") == "0.45"
     tab.evaluate("cardan.simulation.starts[0].range.value = 0.5")
     tab.evaluate("cardan.simulation.starts[0].range.dispatchEvent(new Event('input'))")
     assert tab.evaluate("simulator.state().t") == 0.0 < stopped
@@ -227,6 +229,14 @@ def test_large_trees_are_looped(tab: Any, monkeypatch: pytest.MonkeyPatch) -> No
     found = plain(tab, script, page_program(run).description)
     assert not found["pulls"] and found["energy"] == pytest.approx(run.energy[-1], rel=1e-5)
     np.testing.assert_allclose(found["last"]["q"], run.q[-1], atol=1e-5)
+
+
+def test_masses_that_rest_on_ground_have_no_slider() -> None:
+    m = mechanisms.four_bar()
+    m.body("frame", mass=3.0, inertia=np.eye(3))
+    m.joint("bolts", cd.Rigid(), m.ground, "frame")
+    names = list(program._usual_names(m.build()))
+    assert "crank.mass" in names and "frame.mass" not in names
 
 
 def test_what_is_left_out_is_said() -> None:

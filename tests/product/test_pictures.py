@@ -21,6 +21,7 @@ from cardan.results.drawing.diagram import add_bodies, add_joints, begin
 from cardan.results.energy_balance import work
 from cardan.results.figure import image
 from cardan.results.geometry import geometry_of
+from cardan.results.plots import SMALLEST
 from cardan.results.progress import progress_bar
 from cardan.results.rounding import size_of, without_rounding, wrenches_without_rounding
 
@@ -58,7 +59,7 @@ def test_default_panels_have_units_and_the_runs_numbers(run: cd.Trajectory) -> N
     figure = run.plot(reactions="B")
     assert isinstance(figure, Figure)
     assert ("matplotlib.pyplot" in sys.modules) == pyplot_before
-    wanted = ["coordinate (rad)", "rate (rad/s)", "energy (J)", "largest residual", "force of B (N)"]
+    wanted = ["coordinate (rad)", "rate (rad/s)", "energy (J)", "largest residual", "force of B joint axes (N)"]
     assert labels(figure) == wanted
     assert figure.axes[-1].get_xlabel() == "time (s)"
     for k in range(3):
@@ -280,7 +281,7 @@ def test_a_piston_rod_is_guided_by_its_cylinder() -> None:
     assert slider.collar(poses) is None and slider.rail(poses, 0.1) == (low - 0.1, high + 0.1)
 
 
-def test_rounding_is_zero_in_plots(run: cd.Trajectory) -> None:
+def test_rounding_is_zero_in_plots(run: cd.Trajectory, monkeypatch: pytest.MonkeyPatch) -> None:
     """Noise as small as rounding of the problem, in any unit; and small values that are real stay."""
     random = np.random.default_rng(3)
     for unit in ("rad", "m", "rad/s", "m/s^2", "N", "N m", "J", "W"):
@@ -296,6 +297,19 @@ def test_rounding_is_zero_in_plots(run: cd.Trajectory) -> None:
     assert not line(drifting, 0).get_ydata().any()
     low, high = drifting.axes[0].get_ylim()
     assert low < -1e-3 and high > 1e-3
+    monkeypatch.setattr(cd.Trajectory, "quantity", lambda run, name: np.full(run.time.shape, 1e-66))
+    assert line(run.plot("residuals"), 0).get_ydata().min() >= SMALLEST
+
+
+def test_a_body_without_a_moment_about_an_axis_is_drawn() -> None:
+    """A moment that is 0 but for rounding, below 0, as files of robots have it: a number, and no warning."""
+    m = cd.Mechanism("needle")
+    m.body("needle", mass=0.1, com=(0, 0, 0), inertia=np.diag([-1e-19, 1e-3, 1e-3]))
+    m.joint("A", cd.Revolute(), m.ground, "needle")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = geometry_of(m.build())
+    assert all(np.isfinite(stroke.points).all() for stroke in found.strokes)
 
 
 def test_plots_go_into_axes_of_the_user(run: cd.Trajectory) -> None:

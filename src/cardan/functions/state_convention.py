@@ -22,6 +22,7 @@ import numpy as np
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.model.joint import FREE, PLANAR, REVOLUTE, SPHERICAL
 from cardan.model.model import Model
+from cardan.model.named_state import UNIT_ERROR
 from cardan.model.tree import GROUND, Link
 from cardan.model.values import array, shown
 
@@ -112,7 +113,8 @@ def state_from(
 ) -> tuple[np.ndarray, np.ndarray]:
     """A state of another program as Cardan's q (..., nq) and v (..., nv); arguments as `state_to`.
 
-    An angle that the program holds as cosine and sine comes back between -pi and pi.
+    An angle that the program holds as cosine and sine comes back between -pi and pi. Quaternions, and pairs of cosine
+    and sine, must have length 1 to 1e-3.
     """
     convention, links = _read(program, "state_from", model, names)
     sizes = [_sizes(convention, model, link) for link in links]
@@ -123,6 +125,7 @@ def state_from(
     at_q = at_v = 0
     for link, (nq, nv) in zip(links, sizes, strict=True):
         part = theirs[..., at_q : at_q + nq], rates[..., at_v : at_v + nv]
+        _check_unit(convention, model, link, at_q, part[0])
         found_q[..., link.q], found_v[..., link.v] = _translated(convention, model, link)[1](*part)
         at_q, at_v = at_q + nq, at_v + nv
     return found_q, found_v
@@ -175,6 +178,23 @@ def _sizes(convention: Convention, model: Model, link: Link) -> tuple[int, int]:
     _translated(convention, model, link)  # refuses what it has not
     more = convention.unlimited_as_cosine and (_is_unlimited(model, link) or link.kind is PLANAR)
     return link.kind.nq + int(more), link.kind.nv
+
+
+def _check_unit(convention: Convention, model: Model, link: Link, at: int, q: np.ndarray) -> None:
+    """Refuse a quaternion, or a cosine and sine, of a joint's part `q` at place `at` that has not length 1."""
+    if link.kind in (FREE, SPHERICAL):
+        what, first = f"quaternion ({'x, y, z, w' if convention.scalar_last else 'w, x, y, z'})", q.shape[-1] - 4
+    elif q.shape[-1] > link.kind.nq:
+        what, first = "cosine and sine", q.shape[-1] - 2
+    else:
+        return
+    length = np.linalg.norm(q[..., first:], axis=-1)
+    off = np.where(np.isnan(length), np.inf, np.abs(length - 1))
+    if (off > UNIT_ERROR).any():
+        raise InputError(
+            f"state_from: q of {convention.name}: the {what} of joint {model.joints[link.joint].name!r}, "
+            f"q[{at + first}:{at + q.shape[-1]}], must have length 1, got {length.flat[int(np.argmax(off))]:.6g}"
+        )
 
 
 def _translated(convention: Convention, model: Model, link: Link) -> tuple[Callable[..., Part], Callable[..., Part]]:

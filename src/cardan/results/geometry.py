@@ -450,7 +450,7 @@ def _box(b: int, body: Body, length: float, size: float, round_: bool) -> tuple[
     squares = 6 * (moments.sum() - 2 * moments)  # sides^2: Ixx = m (b^2 + c^2) / 12
     half = np.sqrt(np.maximum(squares, 0)) / 2
     lone = 0 if moments[2] - moments[1] < moments[1] - moments[0] else 2  # the moment that is not as the other two
-    radius = float(np.sqrt(2 * moments[lone]))
+    radius = float(np.sqrt(2 * max(moments[lone], 0.0)))  # a moment of 0 may be -1e-20
     limit = max(size, length / 2)
     factor = min(1.0, limit / max(float(half.max()), radius, 1e-300))
     pair = [k for k in range(3) if k != lone]

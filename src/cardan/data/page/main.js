@@ -116,7 +116,9 @@ function draw() {
   plots.move(t, clock.playing);
   if (!clock.playing || performance.now() - (clock.told ?? 0) > 60) {
     clock.told = performance.now();
-    byId("time").value = clock.state === undefined ? `${t.toFixed(places)} s` : `${clock.state.toFixed(places)} s`;
+    const simulated = clock.state !== undefined; // the time line and the plots are then those of another motion: pale
+    byId("time").value = simulated ? `simulated ${clock.state.toFixed(places)} s` : `${t.toFixed(places)} s`;
+    document.body.classList.toggle("simulated", simulated);
     byId("scrub").value = (t - scene.first()) / (scene.last() - scene.first() || 1);
   }
   moveNames();

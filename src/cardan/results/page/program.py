@@ -225,7 +225,8 @@ def _usual_names(model: Model) -> Iterator[str]:
             if force.numbers[name].size == 1:
                 yield f"{force.name}.{name}"
     if model.nb <= FEW_BODIES:
-        yield from (f"{body.name}.mass" for body in model.bodies if body.mass)
+        carried = zip(model.bodies, model.tree.body_link, strict=True)  # a body fixed to ground weighs on nothing
+        yield from (f"{body.name}.mass" for body, link in carried if body.mass and link != GROUND)
 
 
 def _sliders(parameter: Parameter, p: np.ndarray, model: Model) -> Iterator[dict[str, Any]]:

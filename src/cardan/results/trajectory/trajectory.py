@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest, no_attribute
-from cardan.functions.constraints import AXES
+from cardan.functions.constraints import require_axes
 from cardan.lazy import cached_property
 from cardan.model.html import html_table
 from cardan.model.model import Model
@@ -462,9 +462,10 @@ class Trajectory:
         """
         names = self._metadata.labels.joint
         if joint not in names:
-            raise UnknownNameError(f"trajectory: joint {joint!r} is not in the model{nearest(joint, names)}")
-        if axes not in AXES:
-            raise InputError(f"trajectory: axes must be one of {', '.join(map(repr, AXES))}, got {axes!r}")
+            own = [name for name in self.names() if name in (f"{joint}.force", f"{joint}.torque")]
+            hint = f"; it is a force element or a motion: run[{own[0]!r}]" if own else nearest(joint, names)
+            raise UnknownNameError(f"trajectory: joint {joint!r} is not in the model{hint}")
+        require_axes("trajectory: axes", axes)
         found = self.reactions if axes == "joint" else self.quantity(f"reactions_{axes}")
         return found[..., names.index(joint), :]
 
