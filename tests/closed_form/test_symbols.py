@@ -314,3 +314,16 @@ def test_a_batch_of_values_is_not_printed() -> None:
     model = mechanisms.pendulum().build().free("rod.mass").at({"rod.mass": np.array([1.0, 2.0])})
     with pytest.raises(cd.InputError, match="one mechanism at a time"):
         cd.equations(model).sympy()
+
+
+def test_the_legend_has_the_signs_of_the_model() -> None:
+    """Symbols are positive; where the model's number is negative the legend says along which direction."""
+    m = cd.Mechanism("leaning", gravity=(3.0, 0, -9.0))
+    m.body("rod", mass=2.0, com=(-0.1, 0, 0.4), inertia=(0.1, 0.2, 0.1))
+    m.joint("pivot", cd.Revolute(axis=(0, 1, 0)), m.ground, "rod")
+    legend = {meaning.text: meaning.value for meaning in cd.equations(m.build()).sympy().meanings.values()}
+    numbers = {
+        "gravity x": 3.0, "gravity along -z": 9.0,
+        "centre of mass of rod along -x": 0.1, "centre of mass of rod z": 0.4,
+    }  # fmt: skip
+    assert numbers.items() <= legend.items(), legend

@@ -245,7 +245,8 @@ class _Letters:
             return
         sign = -1 if signed and value < 0 else 1
         self._place[key] = len(self.components)
-        self.components.append(Component(-1, key, key, name, meaning, unit, sign * value, sign))
+        told = meaning if sign > 0 else f"{meaning} along -{key[-1]}"
+        self.components.append(Component(-1, key, key, name, told, unit, sign * value, sign))
 
     def _joint(self, joint: PlanarLink | PlanarCut, link: int, place: tuple[float, float], side: str) -> None:
         """Where a joint sits: on the ground x and y, on a body `nu` and `lambda`."""

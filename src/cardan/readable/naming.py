@@ -101,10 +101,10 @@ def components(model: Model, parameters: Sequence[Parameter]) -> list[Component]
             shown = axis if what == "inertia" or len(nonzero) > 1 else ""
             name = "_".join(part for part in (letter, index, shown) if part)
             key = f"{parameter.name}.{axis}" if axis else parameter.name
-            meaning = what if sort == "model" else _meaning(model, parameter)
+            meaning = _component_meaning(what if sort == "model" else _meaning(model, parameter), axis, sign)
             found.append(
                 Component(
-                    first + k, parameter.name, key, name, f"{meaning} {axis}".strip(), parameter.unit,
+                    first + k, parameter.name, key, name, meaning, parameter.unit,
                     float(values[k]) * sign, sign,
                 )
             )  # fmt: skip
@@ -117,6 +117,13 @@ def _axis(what: str, size: int, k: int) -> str:
     if size == 1:
         return ""
     return INERTIA_ENTRIES[k] if what == "inertia" else AXES[k] if size == 3 else f"{k + 1}"
+
+
+def _component_meaning(meaning: str, axis: str, sign: int) -> str:
+    """What the legend says of an entry: "gravity along -z" where its symbol is the negative of a negative number."""
+    if sign > 0:
+        return f"{meaning} {axis}".strip()
+    return f"{meaning} along -{axis}" if axis in AXES else f"minus {meaning} {axis}".strip()
 
 
 def _meaning(model: Model, parameter: Parameter) -> str:
