@@ -46,12 +46,17 @@ CHOOSING = ("dormand_prince", "gear", "bdf", "adams")
 
 
 @pytest.mark.parametrize("method", CHOOSING)
-def test_samples_change_no_step_that_a_method_chooses(model: cd.Model, method: str) -> None:
-    """So errors follow the tolerance, with few samples or many. SUNDIALS rounds its interpolation."""
+@pytest.mark.parametrize("v0", [[0.3, -1.0], [0.0, 0.0]], ids=["moving", "at rest"])
+def test_samples_change_no_step_that_a_method_chooses(model: cd.Model, method: str, v0: list[float]) -> None:
+    """So errors follow the tolerance, with few samples or many. SUNDIALS rounds its interpolation.
+
+    At rest the first step that CVODE would choose depends on the first sample.
+    """
+    start = START | {"v0": v0}
     within = 0.0 if method == "dormand_prince" else 1e-10
-    alone = cd.simulate(model, 1.0, **START, method=method, samples=2)
+    alone = cd.simulate(model, 1.0, **start, method=method, samples=2)
     for samples in (501, np.sort(np.random.default_rng(1).uniform(0.0, 1.0, 40))):
-        run = cd.simulate(model, 1.0, **START, method=method, samples=samples)
+        run = cd.simulate(model, 1.0, **start, method=method, samples=samples)
         assert run.statistics["steps"] == alone.statistics["steps"]
         np.testing.assert_allclose(run.q[-1], alone.q[-1], rtol=within, atol=within)
         np.testing.assert_allclose(run.v[-1], alone.v[-1], rtol=within, atol=within)

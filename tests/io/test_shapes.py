@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import pickle
 import time
@@ -107,6 +108,29 @@ def test_hostile_meshes_are_one_sentence(what: str, tmp_path: Path) -> None:
     assert sentence in str(caught.value)
     assert len(str(caught.value)) < 1000
     assert time.process_time() - start < 2
+
+
+@pytest.mark.parametrize("name", ["part.dae", "part.gltf"])
+def test_many_instances_of_a_few_triangles_take_little_memory(name: str, tmp_path: Path) -> None:
+    """Vertices that no triangle uses are not copied for each instance."""
+    text = every_format()[name].decode()
+    if name == "part.dae":
+        many = text.replace("</float_array>", " 0 0 0" * 100_000 + "</float_array>", 1)
+        at, end = many.index("<instance_geometry"), many.index("</instance_geometry>") + len("</instance_geometry>")
+        many = many[:end] + 100 * many[at:end] + many[end:]
+    else:
+        tables = json.loads(text)
+        tables["nodes"][0]["children"] = [1] * 101
+        head, _, data = tables["buffers"][0]["uri"].partition(",")
+        longer = base64.b64decode(data) + bytes(12 * 100_000)
+        tables["accessors"][0]["count"] = 50_000
+        tables["bufferViews"][0]["byteLength"] = len(longer)
+        tables["buffers"][0] = {"uri": f"{head},{base64.b64encode(longer).decode()}", "byteLength": len(longer)}
+        many = json.dumps(tables)
+    (tmp_path / name).write_text(many)
+    parts = read_mesh(tmp_path / name)
+    assert len(parts) == 2 * 101
+    assert all(len(part.surface.vertices) <= 4 for part in parts)
 
 
 URDF = """<robot name="r"><material name="skin"><color rgba="1 0.5 0.25 1"/></material>

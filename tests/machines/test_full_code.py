@@ -131,3 +131,42 @@ def test_a_process_ends_while_full_code_is_made():
     if hasattr(os, "getpgid"):
         with pytest.raises(ProcessLookupError):
             os.kill(int(done.stdout), 0)
+
+
+def test_the_other_process_does_not_wait_for_the_end_of_the_pipe():
+    """A fork of the asking process, such as a worker of a pool, holds it open as long as it lives."""
+    import llvmlite
+
+    places = [str(ROOT / "src"), str(Path(llvmlite.__file__).parents[1])]
+    text = b"define void @f() { ret void }"
+    with subprocess.Popen(
+        [sys.executable, "-I", "-c", full_code._COMPILE, *places], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as process:
+        process.stdin.write(len(text).to_bytes(8, "little") + text)
+        process.stdin.flush()
+        try:
+            assert process.wait(20) == 0
+        finally:
+            process.kill()
+        assert process.stdout.read()
+
+
+def test_jobs_are_made_though_others_fail(monkeypatch):
+    """One after the other, whatever is raised; a thread that is through does not keep the next job waiting."""
+    made = []
+
+    def make(text: bytes) -> bytes:
+        if text == b"bad":
+            raise RuntimeError("LLVM")
+        return text
+
+    monkeypatch.setattr(full_code, "_compiled_apart", make)
+    monkeypatch.setattr(full_code, "unpacked", lambda text: text.decode())
+    for k in range(200):
+        job = full_code.FullCode(b"bad" if k % 3 == 0 else b"good", lambda code, text, k=k: made.append(k))
+        job.ask()
+        if k % 10 == 0:
+            time.sleep(1e-4)
+    assert wait_for(lambda: not full_code._threads)
+    assert sorted(made) == [k for k in range(200) if k % 3]
+    assert not full_code._waiting

@@ -1,5 +1,6 @@
 """The line that says what takes long: where somebody looks on, and gone at the end."""
 
+import inspect
 import io
 import re
 import sys
@@ -13,6 +14,7 @@ import cardan as cd
 from cardan.functions import check
 from cardan.machines import waiting
 from cardan.mechanisms import double_pendulum
+from cardan.results.progress import progress_bar
 
 
 class Terminal(io.StringIO):
@@ -65,7 +67,9 @@ def test_nothing_is_said_where_nobody_looks_on(why, monkeypatch):
     stream = Terminal(is_terminal=why != "pipe")
     monkeypatch.setattr(sys, "stderr", None if why == "closed" else stream)
     monkeypatch.setenv("CARDAN_QUIET", "1" if why == "quiet" else "0")
-    with waiting.doing("checking arm"):
+    monkeypatch.setattr("cardan.results.progress.DELAY", 0.0)
+    with waiting.doing("checking arm"), progress_bar(None, "drawing arm", 2.0) as report:
+        report(1.0)
         time.sleep(0.03)
     assert stream.getvalue() == ""
 
@@ -110,3 +114,20 @@ def test_in_a_notebook_the_line_is_a_display_that_ends_empty(monkeypatch):
     assert "a &lt; b" in shown[0]
     assert shown[-1] == ""
     assert np.all([line.startswith("<small>cardan, 0 s") for line in shown[:-1]])
+
+
+@pytest.mark.usefixtures("at_once")
+def test_functions_that_take_long_say_so(monkeypatch):
+    """Their results, names, arguments and the line that warnings name stay theirs."""
+    stream = Terminal()
+    monkeypatch.setattr(sys, "stderr", stream)
+
+    @waiting.said("counting sheep")
+    def slow(count: int) -> int:
+        """Count."""
+        wait_for(stream, "counting sheep")
+        return count
+
+    assert slow(3) == 3 and "counting sheep" in stream.getvalue() and slow.__doc__ == "Count."
+    for function in (cd.branches, cd.workspace, cd.identify, cd.equilibrium, cd.balance, cd.search_linkages):
+        assert "model" in inspect.signature(function).parameters or "family" in inspect.signature(function).parameters

@@ -83,6 +83,22 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
         lambda: cd.simulate(DOUBLE, 1.0, [0.0]),
         "q0 must have the shape (..., 2), got (1,), for the joints 'pivot', 'elbow'",
     ),
+    "a number for one coordinate": (
+        lambda: cd.simulate(mechanisms.pendulum().build(), 1.0, 0.3),
+        "got (), for the joints 'pivot'; write [0.3]",
+    ),
+    "equations as text": (
+        lambda: cd.equations(DOUBLE).latex(),
+        "Equations has no attribute 'latex'; write equations.sympy().latex()",
+    ),
+    "a force of a joint": (
+        lambda: cd.simulate(DOUBLE, 0.01, STILL, samples=2)["pivot.force"],
+        "there is 'pivot.reaction_force'",
+    ),
+    "an angle of a joint": (
+        lambda: cd.simulate(DOUBLE, 0.01, STILL, samples=2).plot("pivot.angle"),
+        "there are 'pivot.coordinate', 'pivot.rate'",
+    ),
     "columns are systems": (
         lambda: cd.simulate(DOUBLE, 1.0, np.zeros((2, 5))),
         "rows of a batch come first, so give its transpose",
@@ -128,6 +144,16 @@ MISTAKES: dict[str, tuple[Callable[[], Any], str]] = {
     ),
     "the world": (lambda: arm().joint("B", cd.Revolute(), "world", "rod"), "what does not move is 'ground'"),
     "a force as wrench": (lambda: arm().wrench("w", "rod", (0, 0, 5)), "a force alone is (0, 0, 0, fx, fy, fz)"),
+    "a frame for a body": (
+        lambda: (
+            (m := arm()).frame("tip", "rod", at=(1, 0, 0.5)) and m.spring("s", m.ground, "tip", stiffness=1, length=1)
+        ),
+        "body2 'tip' is not a body but a frame; give its body 'rod', and the point (1, 0, 0.5) as at2",
+    ),
+    "gravity as a number": (
+        lambda: cd.Mechanism("m", gravity=-9.81),
+        "gravity must be 3 numbers: gravity=(0, 0, -9.81)",
+    ),
     "a typo of an attribute": (lambda: setattr(arm(), "gravty", (0, 0, 0)), "did you mean 'gravity'?"),
     "a number of a model": (
         lambda: setattr(FOUR_BAR.bodies[0], "mass", 2.0),
@@ -206,10 +232,36 @@ def test_attributes_of_a_run_and_the_suffixes_of_its_files(tmp_path: Path) -> No
         (run.save, "csv", "run.to_csv(path)"),
         (run.to_csv, "nc", "run.save(path)"),
         (run.page, "pdf", "run.plot(path=...)"),
+        (run.to_csv, "xlsx", "run.to_dataframe(...).to_excel(path)"),
     ):
         with pytest.raises(cd.FileError, match=re.escape(f"for a .{suffix} file call {own}")):
             write(tmp_path / f"run.{suffix}")
     assert not [*tmp_path.iterdir()]
+
+
+def test_runs_and_models_taken_for_one_another(tmp_path: Path) -> None:
+    run = cd.simulate(DOUBLE, 0.01, STILL, samples=2)
+    run.save(tmp_path / "run.nc")
+    cd.save(DOUBLE, tmp_path / "model.yaml")
+    with pytest.raises(cd.FileError, match=r"it is a saved run, not a model; cd\.load_run\(path\) reads it"):
+        cd.load(tmp_path / "run.nc")
+    with pytest.raises(cd.FileError, match=r"it is a model file, which cd\.load\(path\) reads"):
+        cd.load_run(tmp_path / "model.yaml")
+
+
+def test_reactions_of_what_has_none() -> None:
+    m = arm()
+    m.motion("turn", "A", lambda t: t)
+    run = cd.simulate(m.build(), 0.1, samples=2)
+    with pytest.raises(cd.UnknownNameError, match=r"it is a force element or a motion: run\['turn\.torque'\]"):
+        run.reaction("turn")
+    with pytest.raises(cd.InputError, match=r"got 'world'; those are 'ground' here"):
+        run.reaction("A", axes="world")
+
+
+def test_lengths_in_millimetres_are_doubted() -> None:
+    with pytest.warns(RuntimeWarning, match=r"a mass of 3\.9e\+09 kg; lengths are in m"):
+        arm().body("plate", shape=cd.shape.Box((100, 100, 50)), density=7850)
 
 
 def test_drives_alone_make_a_batch_with_a_warning() -> None:

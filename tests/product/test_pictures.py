@@ -59,7 +59,7 @@ def test_default_panels_have_units_and_the_runs_numbers(run: cd.Trajectory) -> N
     figure = run.plot(reactions="B")
     assert isinstance(figure, Figure)
     assert ("matplotlib.pyplot" in sys.modules) == pyplot_before
-    wanted = ["coordinate (rad)", "rate (rad/s)", "energy (J)", "largest residual", "force of B (N)"]
+    wanted = ["coordinate (rad)", "rate (rad/s)", "energy (J)", "largest residual", "force of B joint axes (N)"]
     assert labels(figure) == wanted
     assert figure.axes[-1].get_xlabel() == "time (s)"
     for k in range(3):
@@ -449,6 +449,8 @@ def test_notebooks_show_tables_and_a_picture(run: cd.Trajectory) -> None:
     redundancy = cd.redundancy(run.model)._repr_html_()
     assert "<th style='text-align:left'>freedoms</th><td style='text-align:left'>1</td>" in redundancy
     assert "exact" in cd.actuation(run.model, run.q[0], ["A"])._repr_html_()
+    particles = run.model.particles()._repr_html_()
+    assert all(f">{head}</th>" in particles for head in ("m1 kg", "unified, kg", "at joints"))
     assert run.plot("energy")._repr_png_().startswith(b"\x89PNG")
 
 

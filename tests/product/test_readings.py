@@ -112,7 +112,9 @@ def test_bodies_obey_newton_in_ground_axes() -> None:
     words = "mobility: 1 freedom, 3 of the tree less 2 independent constraints; 3 more are redundant"
     assert words in model.report()
     figure = run.plot("energy", reactions="A", reaction_axes="ground")
-    assert figure.axes[1].get_ylabel().startswith("force of A, ground axes")
+    assert figure.axes[1].get_ylabel().startswith("force of A\nground axes")
+    figure = run.plot("A.reaction_force", reactions="A")
+    assert all("\njoint axes (" in axes.get_ylabel() for axes in figure.axes)
     with pytest.raises(cd.InputError, match="derivatives, and results on a GPU, are in joint axes"):
         cd.reactions(model, q, v, axes="ground", by="q")
 

@@ -133,6 +133,17 @@ def test_meshes_are_in_the_file(tmp_path: Path) -> None:
         file["mesh_faces"][0, 0] = 77
     with pytest.raises(cd.FileError, match="a face names vertex 77"):
         cd.load_run(path).power  # noqa: B018
+    with h5py.File(path, "a") as file:
+        file["mesh_parts"][-1, 1:] = -1
+    with pytest.raises(cd.FileError, match="its meshes overlap"):
+        cd.load_run(path).power  # noqa: B018
+    with h5py.File(path, "a") as file:
+        words, name = np.full(file["mesh_vertices"].shape, "x", dtype=object), "mesh_vertices"
+        file.move(name, "away")
+        file.create_dataset(name, data=words, dtype=h5py.string_dtype())
+        file["mesh_parts"][-1, 1:] = 4
+    with pytest.raises(cd.FileError, match="the model in the file cannot be read: could not convert"):
+        cd.load_run(path).power  # noqa: B018
 
 
 def test_the_model_in_a_file_is_only_data(tmp_path: Path) -> None:

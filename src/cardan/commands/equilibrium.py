@@ -21,8 +21,9 @@ from cardan.commands.arguments import (
     measured,
     read_model,
 )
-from cardan.commands.output import plain_table, planned, screen, steps_shown
+from cardan.commands.output import plain_table, planned, screen
 from cardan.errors import InputError
+from cardan.results.progress import progress_bar
 
 if TYPE_CHECKING:
     from cardan.analysis.statics.continuation import EquilibriumPath
@@ -102,7 +103,7 @@ def equilibrium(
             found.draw(path=path, overwrite=force)
         facts, rows = facts_of(found), found.rows()
     else:
-        with steps_shown("following the path") as progress:
+        with progress_bar(None, "following the path", 1.0) as progress:
             followed = cd.equilibrium_path(model, along, _range(to), q, progress=progress, **options)
         for path in paths:
             followed.plot(plot, path=path, overwrite=force)

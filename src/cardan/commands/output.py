@@ -15,6 +15,7 @@ from rich.table import Table
 from rich.text import Text
 
 from cardan.errors import CardanError, FileError
+from cardan.results.progress import progress_bar
 
 if TYPE_CHECKING:
     from cardan.results.trajectory.trajectory import Trajectory
@@ -57,25 +58,10 @@ def plain_table(headings: Sequence[str], rows: Iterable[Sequence[Any]], *, right
 
 def tracked(items: Sequence[T], what: str) -> Iterator[T]:
     """The items, with a progress bar on a terminal."""
-    if not sys.stderr.isatty():
-        yield from items
-        return
-    from rich.progress import track
-
-    yield from track(items, what, console=Console(stderr=True), transient=True)
-
-
-@contextmanager
-def steps_shown(what: str) -> Iterator[Callable[[float], None]]:
-    """A function that takes how far a task is, 0 to 1, with a progress bar on a terminal."""
-    if not sys.stderr.isatty():
-        yield lambda done: None
-        return
-    from rich.progress import Progress
-
-    with Progress(console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(what, total=1.0)
-        yield lambda done: bar.update(task, completed=max(0.0, min(1.0, done)))
+    with progress_bar(None, what, len(items)) as report:
+        for k, item in enumerate(items):
+            report(k)
+            yield item
 
 
 def say_error(sentence: str) -> None:

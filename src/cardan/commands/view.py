@@ -9,14 +9,28 @@ from typing import Annotated, Any
 
 import typer
 
-from cardan.commands.arguments import Changes, File, Force, Rate, Root, Start, measured, read_model, start_state
+from cardan.commands.arguments import (
+    Changes,
+    Force,
+    Rate,
+    Root,
+    Start,
+    complete_file,
+    measured,
+    read_model,
+    start_state,
+)
 from cardan.commands.output import require_writable
 from cardan.commands.plot import System, is_run, open_run
 from cardan.errors import FileError, InputError
 
 
 def view(
-    file: File,
+    file: Annotated[
+        str,
+        typer.Argument(metavar="FILE", show_default=False, autocompletion=complete_file,
+                       help="A .urdf, .yaml or MJCF .xml file, a mechanism of the catalogue, or a saved run, .nc."),
+    ],
     time: Annotated[
         str | None,
         typer.Option("--time", "-t", metavar="TIME", show_default=False, help="Simulate it first: 10, 500ms, 2min."),

@@ -64,6 +64,8 @@ class Report:
         ]
         return "\n".join(lines)
 
+    __repr__ = __str__
+
     def _repr_html_(self) -> str:
         verdict = "all checks passed" if self.passed else "CHECKS FAILED"
         rows = [

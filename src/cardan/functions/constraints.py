@@ -163,11 +163,18 @@ def reactions(
 
 AXES = ("joint", "child", "parent", "ground")
 """Axes of reactions; in all of them the moment is about the origin of the joint frame on the child."""
+GROUND_AXES = ("world", "global", "inertial", "space")  # what others call the axes of the ground
+
+
+def require_axes(what: str, axes: object) -> None:
+    """Refuse axes of reactions that are none of `AXES`; `what` is how the message calls them."""
+    if axes not in AXES:
+        hint = "; those are 'ground' here" if axes in GROUND_AXES else ""
+        raise InputError(f"{what} must be one of {', '.join(map(repr, AXES))}, got {axes!r}{hint}")
 
 
 def _require_axes(axes: Any, by: Any, device: Any, *arrays: Any) -> None:
-    if axes not in AXES:
-        raise InputError(f"reactions: axes must be one of {', '.join(map(repr, AXES))}, got {axes!r}")
+    require_axes("reactions: axes", axes)
     if by is not None or device is not None or any(map(is_device_array, arrays)):
         raise InputError(f"reactions: derivatives, and results on a GPU, are in joint axes; leave out axes={axes!r}")
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
-from cardan.errors import InputError, Removed, no_such_argument
+from cardan.errors import InputError, Removed, no_attribute, no_such_argument
 from cardan.formulation import dynamics
 from cardan.formulation.coordinates import own_equations
 from cardan.formulation.formulation import Formulation
@@ -36,6 +36,13 @@ _KERNELS: KernelSlot[tuple[str, str]] = KernelSlot("the contract in a formulatio
 _QUANTITIES: Slot[tuple[str, str], Quantity] = Slot("quantities of the contract")
 _ROWS: Slot[str, RowTable] = Slot("labels of a formulation's rows")
 SYSTEM = ("M", "f", "J", "gamma", "beta", "phi")
+# What attributes are called in other programs, and what to write here.
+ELSEWHERE = {
+    "latex": "equations.sympy().latex()", "pprint": "sympy.pprint(equations.sympy().M)",
+    "mass_matrix": "equations.M(q)", "mass_matrix_full": "equations.M(q)", "forcing": "equations.f(q, v)",
+    "forcing_full": "equations.f(q, v)", "rhs": "cd.forward_dynamics(model, q, v)",
+    "C": "cd.coriolis_matrix(model, q, v)", "g": "cd.gravity_force(model, q)",
+}  # fmt: skip
 CONTRACT = ("system", "rates", "plus", "lift", "project", "momentum_equations")
 
 
@@ -54,6 +61,17 @@ class Equations:
 
     model: Model
     formulation: Formulation
+
+    def __repr__(self) -> str:
+        """What they are, and how to see them."""
+        return (
+            f"Equations of motion of {self.model.name!r}, formulation {self.formulation.name!r}: sympy() writes them "
+            "as symbols; M(q), f(q, v) and the others are numbers"
+        )
+
+    def __getattr__(self, name: str) -> Any:
+        """Say what an attribute that there is not is called here."""
+        raise no_attribute("Equations", name, Equations.__dict__, ELSEWHERE)
 
     @property
     def nq(self) -> int:

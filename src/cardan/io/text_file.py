@@ -44,6 +44,8 @@ def read_text(path: Path, limit: int = SIZE_LIMIT) -> str:
         raise FileError(f"{str(path)!r}: not a path of a file: {error}") from None
     if not data or data.isspace():
         raise FileError(f"{path}: the file is empty")
+    if data.startswith(b"\x89HDF"):
+        raise FileError(f"{path}: it is a saved run, not a model; cd.load_run(path) reads it, and has run.model")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock, Thread
+from threading import Lock, Thread, current_thread
 from time import sleep
 
 from cardan.machines.build import unpacked
@@ -54,14 +54,14 @@ class FullCode:
 
     def make(self) -> None:
         """Compile in another process, and install. Whatever fails, the quick code stays."""
-        with suppress(OSError, ValueError):
+        with suppress(Exception):  # of the system, of LLVM, of the cache; nobody waits for this thread
             code = _compiled_apart(unpacked(self.text).encode())
             with compiling:
                 if code and not _closing:
                     self.install(code, self.text)
 
 
-_lock = Lock()
+_lock = Lock()  # held to look at, and to change, what waits and who works
 _waiting: deque[FullCode] = deque()
 _threads: list[Thread] = []
 _processes: list[subprocess.Popen[bytes]] = []
@@ -76,19 +76,21 @@ def _may_start() -> bool:
 def _start_next() -> None:
     """Begin with what waits, while not too much is under way."""
     with _lock:
-        _threads[:] = [thread for thread in _threads if thread.is_alive()]
         while _waiting and len(_threads) < MOST and not _closing:
             _threads.append(Thread(target=_work, args=(_waiting.popleft(),), name="cardan full code", daemon=True))
             _threads[-1].start()
 
 
 def _work(first: FullCode) -> None:
-    """Make one after the other."""
-    job: FullCode | None = first
-    while job is not None and not _closing:
+    """Make one after the other; a thread that finds no more is gone before another can be asked for."""
+    job = first
+    while True:
         job.make()
         with _lock:
-            job = _waiting.popleft() if _waiting else None
+            if _closing or not _waiting:
+                _threads.remove(current_thread())
+                return
+            job = _waiting.popleft()
 
 
 def _compiled_apart(text: bytes) -> bytes:
@@ -107,7 +109,7 @@ def _compiled_apart(text: bytes) -> bytes:
         try:
             if _closing:
                 process.kill()
-            code: bytes = process.communicate(text)[0]
+            code: bytes = process.communicate(len(text).to_bytes(8, "little") + text)[0]
         finally:
             _processes.remove(process)
         return code if process.returncode == 0 else b""
@@ -125,7 +127,8 @@ def compile_input() -> None:
     with suppress(OSError, AttributeError):
         os.nice(5)  # what the user runs comes first
     Thread(target=watch, daemon=True).start()
-    sys.stdout.buffer.write(to_object(sys.stdin.buffer.read().decode()))
+    read = sys.stdin.buffer.read  # so many bytes: a fork of the asking process may hold the pipe open
+    sys.stdout.buffer.write(to_object(read(int.from_bytes(read(8), "little")).decode()))
 
 
 @atexit.register

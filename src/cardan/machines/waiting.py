@@ -11,14 +11,17 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
+from functools import wraps
 from html import escape
 from importlib import import_module
 from shutil import get_terminal_size
 from textwrap import shorten
 from threading import Event, Lock, Thread
 from time import monotonic
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
+P = ParamSpec("P")
+R = TypeVar("R")
 DELAY = 2.0  # s before the line appears
 AGAIN = 0.5  # s until it is written anew
 
@@ -41,6 +44,20 @@ def doing(what: str) -> Iterator[None]:
     finally:
         with _lock, suppress(ValueError):
             _said.remove(what)
+
+
+def said(what: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Decorate a function that may take long: say what is being done while it lasts."""
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def saying(*args: P.args, **options: P.kwargs) -> R:
+            with doing(what):
+                return function(*args, **options)
+
+        return saying
+
+    return decorate
 
 
 @contextmanager
@@ -67,16 +84,26 @@ def _shown(write: Callable[[str], None]) -> Iterator[None]:
         thread.join()
 
 
+def in_notebook() -> bool:
+    """Whether the program runs in the kernel of a notebook, which shows HTML."""
+    return "IPython" in sys.modules and hasattr(sys.modules["IPython"].get_ipython(), "kernel")
+
+
+def is_watched() -> bool:
+    """Whether somebody looks on, in a terminal or a notebook, and wants to be told."""
+    if os.environ.get("CARDAN_QUIET", "0") != "0":
+        return False
+    stream = sys.stderr  # None without a console
+    return in_notebook() or (stream is not None and stream.isatty())
+
+
 def _writer() -> Callable[[str], None] | None:
     """What writes the line, in place of the one before; None where nobody looks on."""
-    if os.environ.get("CARDAN_QUIET", "0") != "0":
+    if not is_watched():
         return None
-    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
-    if shell is not None and hasattr(shell, "kernel"):
+    if in_notebook():
         return _notebook_writer()
     stream = sys.stderr
-    if stream is None or not stream.isatty():
-        return None
 
     def write(line: str) -> None:
         stream.write("\r\x1b[2K" + shorten(line, get_terminal_size().columns - 1, placeholder=" ..."))

@@ -14,15 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from cardan.meshes.formats import DISPLAYED, fans, read_numbers
-from cardan.meshes.part import Colour, Part
+from cardan.meshes.formats import DISPLAYED, fans, read_numbers, used_part
+from cardan.meshes.part import TEXTURED, Colour, Part
 from cardan.meshes.surface import Surface
 
 ELEMENTS = 300_000
 INSTANCES = 20_000
-"""Most nodes of the scene, those that are instances of others counted again."""
+"""Most nodes and geometries of the scene, those that are instances of others counted again."""
 DEEPEST = 64
-TEXTURED = (0.72, 0.72, 0.72, 1.0)
 
 
 def collada(data: bytes, path: Path) -> tuple[Part, ...]:
@@ -112,6 +111,7 @@ class _Document:
         unit = _inside(top, "asset", "unit")
         self.unit = float(unit.get("meter", 1.0)) if unit is not None else 1.0
         self.read: dict[int, list[tuple[Surface, str]]] = {}
+        self.positions: dict[str | None, np.ndarray] = {}
 
     def at(self, url: str | None) -> Any:
         """The element that an address names."""
@@ -133,14 +133,15 @@ class _Document:
         left = INSTANCES
         while ahead:
             node, place, depth = ahead.pop()
-            left -= 1
+            geometries, instances = _children(node, "instance_geometry"), _children(node, "instance_node")
+            inner = _children(node, "node", "visual_scene")
+            left -= len(geometries) + len(instances) + len(inner)
             if left < 0 or depth > DEEPEST:
                 raise ValueError(f"its scene has more than {INSTANCES} nodes, or they are nested in each other")
             own = place @ _transform(node)
-            for instance in _children(node, "instance_geometry"):
-                yield self.at(instance.get("url")), own, self._materials(instance)
-            inner = _children(node, "node", "visual_scene")
-            inner += [self.at(instance.get("url")) for instance in _children(node, "instance_node")]
+            for geometry in geometries:
+                yield self.at(geometry.get("url")), own, self._materials(geometry)
+            inner += [self.at(instance.get("url")) for instance in instances]
             ahead += [(child, own, depth + 1) for child in reversed(inner)]
 
     def _materials(self, instance: Any) -> dict[str, str]:
@@ -194,7 +195,10 @@ class _Document:
             listed = _inside(element, "vcount")
             counts = counts[:0] if listed is None else _integers(listed)
         faces = fans(np.concatenate(corners), counts)
-        return Surface(self._points(at[0].get("source")), faces)
+        source = at[0].get("source")
+        if source not in self.positions:
+            self.positions[source] = self._points(source)
+        return used_part(self.positions[source], faces)  # many elements may share a long list of vertices
 
     def _points(self, url: str | None) -> np.ndarray:
         for entry in _children(self.at(url), "input"):

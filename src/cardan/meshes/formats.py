@@ -161,7 +161,9 @@ def _mtl(data: bytes) -> dict[str, Colour]:
 
 
 def used_part(vertices: np.ndarray, faces: np.ndarray) -> Surface:
-    """Triangles with only the vertices that they use."""
+    """Triangles with only the vertices that they use; ValueError where they name one that is not there."""
+    if len(faces) and not 0 <= faces.min() <= faces.max() < len(vertices):
+        raise ValueError(f"a face names a vertex that is not there; there are {len(vertices)}")
     used, at = np.unique(faces, return_inverse=True)
     return Surface(vertices[used], at.reshape(-1, 3))
 

@@ -16,16 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from cardan.meshes.formats import DISPLAYED, beside
-from cardan.meshes.part import Colour, Part
+from cardan.meshes.formats import DISPLAYED, beside, used_part
+from cardan.meshes.part import TEXTURED, Colour, Part
 from cardan.meshes.surface import Surface
 
 INSTANCES, DEEPEST = 20_000, 64
+"""Most nodes and primitives of the scene, those that are instances of others counted again; most nested ones."""
 ENTRIES = 1_000_000
 """Most tables, lists and commas of the JSON part."""
+READ = 12 * DISPLAYED
+"""Most entries of all accessors together; several may be of the same bytes."""
 BUFFER = 64 * 2**20
 """Most bytes of a buffer in a file of its own."""
-TEXTURED = (0.72, 0.72, 0.72, 1.0)
 COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4}
 
@@ -67,6 +69,8 @@ class _File:
             raise ValueError(f"it is compressed ({compressed[0]}), which is not read; save it without compression")
         self.binary, self.path = binary, path
         self.buffers: dict[int, bytes] = {}
+        self.surfaces: dict[tuple[Any, ...], Surface] = {}
+        self.left = READ
 
     def one(self, table: str, index: Any) -> dict[str, Any]:
         """An entry of a table."""
@@ -89,23 +93,31 @@ class _File:
         left, triangles = INSTANCES, DISPLAYED
         while ahead:
             index, place, depth = ahead.pop()
-            left -= 1
+            node = self.one("nodes", index)
+            primitives = self.one("meshes", node["mesh"]).get("primitives", []) if "mesh" in node else []
+            children = node.get("children", [])
+            left -= len(primitives) + len(children)
             if left < 0 or depth > DEEPEST:
                 raise ValueError(f"its scene has more than {INSTANCES} nodes, or they are nested in each other")
-            node = self.one("nodes", index)
             own = place @ _transform(node)
-            if "mesh" in node:
-                for primitive in self.one("meshes", node["mesh"]).get("primitives", []):
-                    surface = self._surface(primitive)
-                    triangles -= len(surface.faces)
-                    if triangles < 0:
-                        raise ValueError(f"it has more than {DISPLAYED} triangles")
-                    if len(surface.faces):
-                        found.append(Part(surface.moved(own[:3, :3], own[:3, 3]), self._colour(primitive)))
-            ahead += [(child, own, depth + 1) for child in reversed(node.get("children", []))]
+            for primitive in primitives:
+                surface = self._surface(primitive)
+                triangles -= len(surface.faces)
+                if triangles < 0:
+                    raise ValueError(f"it has more than {DISPLAYED} triangles")
+                if len(surface.faces):
+                    found.append(Part(surface.moved(own[:3, :3], own[:3, 3]), self._colour(primitive)))
+            ahead += [(child, own, depth + 1) for child in reversed(children)]
         return tuple(found)
 
     def _surface(self, primitive: dict[str, Any]) -> Surface:
+        """Triangles of a primitive; of those that share their numbers the first is read."""
+        key = primitive["attributes"]["POSITION"], primitive.get("indices"), primitive.get("mode", 4)
+        if key not in self.surfaces:
+            self.surfaces[key] = self._read_surface(primitive)
+        return self.surfaces[key]
+
+    def _read_surface(self, primitive: dict[str, Any]) -> Surface:
         points = self._accessor(primitive["attributes"]["POSITION"], 3).astype(float)
         indices = (
             self._accessor(primitive["indices"], 1).reshape(-1).astype(np.int64)
@@ -122,7 +134,7 @@ class _File:
                 faces = np.column_stack([np.full(max(len(indices) - 2, 0), indices[0]), indices[1:-1], indices[2:]])
             case _:
                 faces = np.zeros((0, 3), dtype=np.int64)  # points and lines
-        return Surface(points, faces)
+        return used_part(points, faces)  # many primitives may share a long list of vertices
 
     def _accessor(self, index: Any, width: int) -> np.ndarray:
         """Numbers (n, width) of an accessor."""
@@ -131,6 +143,9 @@ class _File:
         count, own = int(accessor["count"]), WIDTHS[accessor["type"]]
         if own != width or not 0 <= count <= 3 * DISPLAYED:
             raise ValueError(f"an accessor has {count} entries of {own} numbers, and {width} are needed")
+        self.left -= count
+        if self.left < 0:
+            raise ValueError(f"its accessors have more than {READ} entries")
         if "sparse" in accessor or "bufferView" not in accessor:
             raise ValueError("a sparse accessor is not read; save it without")
         view = self.one("bufferViews", accessor["bufferView"])

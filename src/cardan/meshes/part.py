@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from cardan.meshes.surface import Surface
 
 Colour = tuple[float, float, float, float]
+TEXTURED: Colour = (0.72, 0.72, 0.72, 1.0)
+"""Colour of a part whose file gives it a texture, which is not read."""
 
 
 @dataclass(frozen=True, eq=False)

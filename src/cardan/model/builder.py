@@ -73,12 +73,13 @@ class Mechanism(Elements):
     def __init__(self, name: str, *, gravity: Any = (0.0, 0.0, -9.81)) -> None:
         """Start an empty mechanism."""
         self.name = read_name("mechanism", name)
+        if isinstance(gravity, int | float) and gravity:
+            raise ModelError(f"mechanism {name!r}: gravity must be 3 numbers: gravity=(0, 0, {-abs(gravity):g})")
         self.gravity = numbers(f"mechanism {name!r}", "gravity", gravity, (3,))
         self.cut: tuple[str, ...] = ()
         self.snapping = SNAPPING
         super().__init__()
         self._bodies: dict[str, Body] = {}
-        self._frames: dict[str, Frame] = {}
         self._ground_shapes: tuple[Shape, ...] = ()
         self._notes: list[str] = []
         self._losses: list[str] = []

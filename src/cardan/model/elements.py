@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from cardan.errors import OBEYED, ModelError, UnknownNameError, nearest
-from cardan.model.body import Joint
+from cardan.model.body import Frame, Joint
 from cardan.model.constraint import Constraint
 from cardan.model.field import FUNCTIONS, each, frozen, not_negative
 from cardan.model.force import (
@@ -28,6 +28,9 @@ from cardan.model.joint import Kind
 from cardan.model.pose import numbers
 from cardan.model.tree import GROUND
 
+# The argument with the point on a body, by the argument with the body.
+PLACES = {"body1": "at1", "body2": "at2", "child": "child_at"}
+
 
 class Elements:
     """What acts on bodies and joints: springs, dampers, drives, friction, motions, couplings, and user forces."""
@@ -37,6 +40,7 @@ class Elements:
     def __init__(self) -> None:
         """Start with none."""
         self._order: dict[str, int] = {self.ground: GROUND}
+        self._frames: dict[str, Frame] = {}
         self._joints: dict[str, Joint] = {}
         self._joint_places: dict[str, int] = {}
         self._forces: dict[str, Force] = {}
@@ -315,6 +319,10 @@ class Elements:
         if not isinstance(name, str) or name not in self._order:
             fixed = name is None or str(name).lower() in ("world", "base", "earth", "fixed", "inertial")
             hint = "; what does not move is 'ground'" if fixed else nearest(name, self._order)
+            if isinstance(name, str) and name in self._frames:
+                frame = self._frames[name]
+                body, place = list(self._order)[frame.body - GROUND], ", ".join(f"{x:g}" for x in frame.at.position)
+                hint = f" but a frame; give its body {body!r}, and the point ({place}) as {PLACES.get(what, 'at')}"
             raise UnknownNameError(f"{owner}: {what} {name!r} is not a body{hint}")
         return self._order[name]
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 One = tuple[int, int]  # link, and 0, 1 or 2 for its particle 1, 2 or 3
 NEAR = 1e-9  # places on a line, relative to its length, that are the same
+OWN, UNIFIED = ("body", "m1 kg", "m2 kg", "m3 kg", "nu", "lam"), ("unified, kg", "of bodies", "at joints")  # headings
 
 
 def link_particles(link: PlanarLink) -> Particles:
@@ -138,16 +139,18 @@ class ParticleSystem:
             rows.append((name, *(f"{m:.6g}" for m in masses), f"{nu:.6g}", f"{lam:.6g}"))
         return rows
 
+    def _unified(self) -> list[tuple[str, ...]]:
+        return [(f"{p.mass:.6g}", ", ".join(p.bodies), ", ".join(p.joints)) for p in self.unified]
+
     def __repr__(self) -> str:
         """A table of bodies, and one of the unified particles."""
-        head = ("body", "m1 kg", "m2 kg", "m3 kg", "nu", "lam")
         lines = [f"{self.name}: {counted(len(self.bodies), 'body')}, {len(self.unified)} unified particles"]
-        lines += _columns([head, *self._rows()])
-        rows = [(f"{p.mass:.6g}", ", ".join(p.bodies), ", ".join(p.joints)) for p in self.unified]
-        return "\n".join([*lines, "", *_columns([("unified, kg", "of bodies", "at joints"), *rows])])
+        lines += _columns([OWN, *self._rows()])
+        return "\n".join([*lines, "", *_columns([UNIFIED, *self._unified()])])
 
     def _repr_html_(self) -> str:
-        return html_table(f"Particles of {self.name}", self._rows(), ("body", "m1", "m2", "m3", "nu", "lam"))
+        unified = html_table(f"{len(self.unified)} unified particles", self._unified(), UNIFIED)
+        return html_table(f"Particles of {self.name}", self._rows(), OWN) + unified
 
 
 def _columns(rows: list[tuple[str, ...]]) -> list[str]:

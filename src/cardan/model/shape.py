@@ -46,6 +46,8 @@ __all__ = [
 HEX = re.compile(r"[0-9a-fA-F]{6}([0-9a-fA-F]{2})?", re.ASCII).fullmatch
 LIGHTEST = 15.0
 """Density, kg/m^3, of the lightest foams; less was probably meant in g/cm^3."""
+HEAVIEST = 1e6
+"""Mass, kg, of the heaviest parts of machines; more was probably measured in mm."""
 CORNERS = 1000
 """Most corners of an outline; the triangles of so many take about a second."""
 AROUND = 36
@@ -473,6 +475,8 @@ def mass_of_shapes(
     I = np.zeros((3, 3))
     for shape in shapes:
         I = I + density * inertia_about_origin(shape.volume, shape.com - com, shape.inertia)
+    if mass is None and density * volume > HEAVIEST:
+        warn_outside(f"{owner}: its shapes have a mass of {density * volume:.2g} kg; lengths are in m: 50 mm is 0.05")
     return density * volume if mass is None else mass, com, (I + I.T) / 2
 
 

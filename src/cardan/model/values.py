@@ -68,6 +68,8 @@ def array(owner: str, what: str, value: Any, *shape: int, entries: str = "") -> 
         raise _no_numbers(owner, what, wanted, value) from None
     if found.shape[max(found.ndim - len(shape), 0) :] != shape:
         turned = "; rows of a batch come first, so give its transpose" if found.shape[:-1] == shape else ""
+        if not found.shape and shape == (1,):
+            turned = f"; write [{found:g}]"
         listed = f", for the joints {entries}" if entries else ""
         raise InputError(f"{owner}: {what} must have the shape {wanted}, got {found.shape}{listed}{turned}")
     return found

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from cardan.atomic_file import file_path, whole_file
 from cardan.errors import FileError, InputError, nearest
-from cardan.results.progress import in_notebook
+from cardan.machines.waiting import in_notebook
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
-from cardan.functions.constraints import AXES, undetermined_reactions
+from cardan.functions.constraints import require_axes, undetermined_reactions
 from cardan.results.energy_balance import work
 from cardan.results.figure import COLOURS, FAINT, GREY, INK, WIDTH, FigureOutput, new_figure, owner_of, style
 from cardan.results.rounding import OF_FORCES, without_rounding, wrenches_without_rounding
@@ -72,8 +72,7 @@ def selection_of(
             )
     for joint in pick or ():
         run._places("coordinate", joint)
-    if axes not in AXES:
-        raise InputError(f"plot: reaction_axes must be one of {', '.join(map(repr, AXES))}, got {axes!r}")
+    require_axes("plot: reaction_axes", axes)
     return Selection(pick, wanted, angle, axes)
 
 
@@ -109,7 +108,7 @@ def _named(run: Trajectory, name: str, selection: Selection) -> list[Panel]:
         about, values = run.about(name), run.quantity(name)
     except UnknownNameError:
         raise UnknownNameError(
-            f"plot: {name!r} is neither a panel nor a quantity of the run{nearest(name, [*PANELS, *run.names()])}"
+            f"plot: {name!r} is neither a panel nor a quantity of the run{run._meant(name, PANELS)}"
         ) from None
     values = values.reshape(*run.valid.shape, -1)
     found = {}
@@ -119,7 +118,8 @@ def _named(run: Trajectory, name: str, selection: Selection) -> list[Panel]:
             if own == unit:
                 label = about.labels[k] if about.labels else name
                 lines[label], shown = in_angle(values[..., k], unit, selection.angle)
-        found[unit] = Panel(name, shown.replace("^2", "²"), lines)
+        where = ", joint axes" if ".reaction_" in name else ""  # their x is seldom that of the ground
+        found[unit] = Panel(name + where, shown.replace("^2", "²"), lines)
     return list(found.values())
 
 
@@ -205,8 +205,7 @@ def _reactions(run: Trajectory, selection: Selection) -> list[Panel]:
             if sizes[at].max() > 0:
                 kept = [k for k in range(6)[at] if sizes[k] > 0]
                 lines = {_marked(WRENCH[k].split()[1], bool(loose[k])): wrench[..., k] for k in kept}
-                where = "" if selection.axes == "joint" else f", {selection.axes} axes"
-                found.append(Panel(f"{what} of {joint}{where}", UNIT[what], lines))
+                found.append(Panel(f"{what} of {joint}, {selection.axes} axes", UNIT[what], lines))
     return found
 
 
@@ -404,7 +403,8 @@ def _draw_panel(at: Axes, run: Trajectory, panel: Panel, most: int) -> None:
             t, (low, middle, high) = _percentiles(times, rows)
             at.fill_between(t, low, high, color=colour, alpha=0.2, linewidth=0)
             at.plot(t, middle, label=name, **options)
-    at.set_ylabel(panel.label.replace(" (", "\n("))
+    what, comma, where = panel.label.partition(", ")  # two lines: a long label would run into the next panel
+    at.set_ylabel(f"{what}\n{where}" if comma else panel.label.replace(" (", "\n("))
     if panel.log and any(np.nanmax(values, initial=0.0) > 0 for values in panel.lines.values()):
         at.set_yscale("log")
     if count > 1 or len(panel.label) > LABEL_UP_TO:

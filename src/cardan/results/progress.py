@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape
 from time import perf_counter
 from typing import Any, cast
+
+from cardan.machines.waiting import in_notebook, is_watched
 
 DELAY = 1.0  # s before a bar appears; a shorter task shows nothing
 PERIOD = 0.2  # s between two changes of a bar in a notebook
@@ -19,13 +20,14 @@ def progress_bar(wanted: bool | None, label: str, total: float) -> Iterator[Repo
     """A function that takes how much of a total is done and shows it; the bar disappears at the end.
 
     Args:
-        wanted: whether to show the bar, from the start; None shows it on a terminal and in a notebook, after 1 s.
+        wanted: whether to show the bar, from the start; None shows it on a terminal and in a notebook, after 1 s,
+            unless `CARDAN_QUIET=1`.
         label: what is being done.
         total: the whole task, in any unit.
 
     """
     notebook = in_notebook()
-    if not (notebook or sys.stderr.isatty() if wanted is None else wanted):
+    if not (is_watched() if wanted is None else wanted):
         yield lambda done: None
         return
     shown_at = perf_counter() + (0.0 if wanted else DELAY)
@@ -43,15 +45,6 @@ def progress_bar(wanted: bool | None, label: str, total: float) -> Iterator[Repo
     finally:
         if bar is not None:
             bar.close()
-
-
-def in_notebook() -> bool:
-    """Whether the program runs in the kernel of a notebook, which shows HTML."""
-    if "IPython" not in sys.modules:
-        return False
-    from IPython import get_ipython
-
-    return hasattr(get_ipython(), "kernel")
 
 
 class _TerminalBar:

@@ -36,7 +36,7 @@ SOME = 8  # frames from which the colours of a GIF are taken
 class VideoFormat:
     """A format of videos: how it is written, its usual size (pixels) and frames a second."""
 
-    write: Callable[[Path, Iterator[np.ndarray], Fraction, int], None]
+    write: Callable[[Path, Iterator[np.ndarray], Fraction], None]
     size: tuple[int, int]
     fps: float
 
@@ -61,7 +61,7 @@ def video(
     label = f"video of {run.model.name}"
     with whole_file(path, overwrite) as part, progress_bar(progress, label, len(times)) as report:
         frames = _frames(run, times, shown, (width, height), view, points, forces, title)
-        made.write(part, _reported(frames, report), rate, len(times))
+        made.write(part, _reported(frames, report), rate)
 
 
 def _frames(
@@ -156,7 +156,7 @@ def _pyav(path: Any) -> Any:
 def _write_with(container: str, codec: str, options: dict[str, str]) -> Callable[..., None]:
     """A function that writes frames in a container by a codec of FFmpeg."""
 
-    def write(part: Path, frames: Iterator[np.ndarray], fps: Fraction, count: int) -> None:
+    def write(part: Path, frames: Iterator[np.ndarray], fps: Fraction) -> None:
         av = _pyav(part)
         try:
             with av.open(str(part), "w", format=container) as file:
@@ -175,7 +175,7 @@ def _write_with(container: str, codec: str, options: dict[str, str]) -> Callable
     return write
 
 
-def _write_gif(part: Path, frames: Iterator[np.ndarray], fps: Fraction, count: int) -> None:
+def _write_gif(part: Path, frames: Iterator[np.ndarray], fps: Fraction) -> None:
     """An animation that repeats, with one set of colours for all frames."""
     from PIL import Image
 

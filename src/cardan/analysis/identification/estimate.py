@@ -32,6 +32,7 @@ from cardan.analysis.identification.tall_qr import least_squares
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation.formulation import Formulation
 from cardan.functions.dynamics import forward_dynamics
+from cardan.machines.waiting import said
 from cardan.model.model import Model
 from cardan.model.values import batch, counted, number
 from cardan.structure.assemble import constraint_kernels
@@ -157,6 +158,7 @@ class Identification:
     __repr__ = __str__
 
 
+@said("estimating the parameters")
 def identify(
     model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, tau: ArrayLike, *, driven: Sequence[str] | None = None,
     parameters: Sequence[str] | None = None, fit: str = "torque", noise: ArrayLike | None = None,

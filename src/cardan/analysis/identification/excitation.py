@@ -22,6 +22,7 @@ from cardan.analysis.identification.driven_motion import coordinate_places, star
 from cardan.analysis.identification.motions import driven_rates, freedoms
 from cardan.analysis.identification.regressor import regressor
 from cardan.errors import InputError
+from cardan.machines.waiting import said
 from cardan.model.model import Model
 from cardan.model.values import counted, floats, number, shown, whole
 from cardan.results.figure import FigureOutput, new_figure, style
@@ -95,6 +96,7 @@ class Excitation:
     __repr__ = __str__
 
 
+@said("shaping the exciting motion")
 def excitation(
     model: Model, duration: float = 10.0, *, driven: Sequence[str] | None = None,
     parameters: Sequence[str] | None = None, position: Any = None, rate: Any = None, acceleration: Any = None,

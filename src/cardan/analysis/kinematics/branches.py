@@ -25,6 +25,7 @@ from cardan.analysis.kinematics.damped_least_squares import size_of
 from cardan.analysis.kinematics.inverse_kinematics import Search, held_rates
 from cardan.errors import InputError, ModelError
 from cardan.machines.cuda.place import place_of
+from cardan.machines.waiting import said
 from cardan.model.memory import require_model
 from cardan.model.model import Model
 from cardan.model.values import batch, counted, number, whole
@@ -229,6 +230,7 @@ def _coordinate(owner: str, model: Model, joint: str) -> tuple[int, int]:
     return q.start, v.start
 
 
+@said("finding the branches of the mechanism")
 def branches(
     model: Model, joint: str, lower: float | None = None, upper: float | None = None, *, output: str | None = None,
     hold: Sequence[str] = (), samples: int = 37, starts: int = 20, t: float = 0.0, threads: int | None = None,

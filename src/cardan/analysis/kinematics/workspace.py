@@ -14,6 +14,7 @@ from cardan.analysis.kinematics.targets import Target
 from cardan.errors import InputError
 from cardan.functions.kinematics import frame_pose, jacobian
 from cardan.machines.cuda.place import place_of
+from cardan.machines.waiting import said
 from cardan.model.memory import require_model
 from cardan.model.model import Model
 from cardan.model.values import number, one, whole
@@ -85,6 +86,7 @@ class Workspace:
         return plot_workspace(self, size, path, overwrite)
 
 
+@said("computing the workspace")
 def workspace(
     model: Model, frame: str, *, point: ArrayLike = (0.0, 0.0, 0.0), samples: int = 4000, limits: bool | Any = True,
     boundary: bool = True, cells: int | None = None, t: float = 0.0, threads: int | None = None,

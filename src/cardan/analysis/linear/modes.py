@@ -420,9 +420,7 @@ class Modes:
         if self.batch:
             return html_table("Modes", [("systems", " x ".join(map(str, self.batch)))])
         rows = self.table()
-        return html_table(
-            f"Modes of {self.model.name!r}, {self.stability}", [(r[0], ", ".join(r[1:])) for r in rows[1:]]
-        )
+        return html_table(f"Modes of {self.model.name!r}, {self.stability}", rows[1:], rows[0])
 
 
 def reach(model: Model) -> float:

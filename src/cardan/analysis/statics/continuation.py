@@ -25,6 +25,7 @@ from cardan.analysis.statics.stability import SYMMETRIC, Stability, stability
 from cardan.analysis.statics.task import along_rates, change_of, coordinates_of, names_of, read_task, start_of
 from cardan.errors import EquilibriumError, InputError
 from cardan.formulation.formulation import Formulation
+from cardan.machines.waiting import said
 from cardan.model.html import html_table
 from cardan.model.model import Model
 from cardan.model.values import batch, number, one, whole
@@ -516,6 +517,7 @@ class Walk:
         )  # fmt: skip
 
 
+@said("following the equilibria")
 def equilibrium_path(
     model: Model, along: str, to: Sequence[Any], q: ArrayLike | Mapping[str, Any] | None = None, *,
     tau: ArrayLike | Mapping[str, Any] | None = None, rates: Mapping[str, Any] | None = None,

@@ -17,6 +17,7 @@ from cardan.formulation.formulation import Formulation
 from cardan.functions.constraints import reactions
 from cardan.functions.energy import potential_energy
 from cardan.lazy import cached_property
+from cardan.machines.waiting import said
 from cardan.model.html import html_table
 from cardan.model.model import Model
 from cardan.model.values import counted, number, whole
@@ -211,6 +212,7 @@ class Equilibrium:
         return html_table("Equilibrium", self.rows())
 
 
+@said("seeking equilibria")
 def equilibrium(
     model: Model, q: ArrayLike | Mapping[str, Any] | None = None, *, tau: ArrayLike | Mapping[str, Any] | None = None,
     rates: Mapping[str, Any] | None = None, hold: str | Iterable[str] = (),

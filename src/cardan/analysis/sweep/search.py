@@ -20,6 +20,7 @@ from cardan.analysis.sweep.family import KinetostaticSweep, LinkageFamily, run_m
 from cardan.analysis.synthesis.damped_steps import held_at_bounds
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.machines.cuda.place import Place, place_of
+from cardan.machines.waiting import said
 from cardan.model.values import batch, number, one, shown, whole
 
 if TYPE_CHECKING:
@@ -82,6 +83,7 @@ class LinkageSearch:
         return "\n".join(lines)
 
 
+@said("searching linkages")
 def search_linkages(
     family: LinkageFamily, bounds: Mapping[str, ArrayLike], count: int, *, curve: ArrayLike, fit: str = "similar",
     best: int = 100,

@@ -34,6 +34,7 @@ from cardan.functions.derivative_products import jvp
 from cardan.functions.derivatives import with_derivatives
 from cardan.functions.energy import momentum, potential_energy
 from cardan.functions.kinematics import body_poses
+from cardan.machines.waiting import said
 from cardan.model.field import NOT_NEGATIVE, POSITIVE
 from cardan.model.memory import require_model
 from cardan.model.model import Model
@@ -155,6 +156,7 @@ def steady_motion(model: Model, q: ArrayLike, input: str, speed: float = 1.0) ->
     return v, np.asarray(-(solve[..., :-1] @ (gamma / size)[..., None])[..., 0])
 
 
+@said("balancing")
 def balance(
     model: Model, *, shaking: str | Sequence[str] = (), gravity: bool = False,
     counterweights: Mapping[str, float | None] | Sequence[str] = (), input: str | None = None,

@@ -205,7 +205,7 @@ class SolverRun:
     def _make(self, build: Callable[..., Any], function: Any, jacobian: Any, events: Any, **options: Any) -> Any:
         """Make a solver of the kind `build`, without warnings about its options: users do not set them."""
         owner = self.owner
-        options |= owner.options | {"jacfn": jacobian}
+        options = owner.options | {"jacfn": jacobian} | options
         if owner.events is not None:
             events.direction = [event.direction for event in owner.request.events]
             options |= {"eventsfn": events, "num_events": len(events.direction)}

@@ -42,6 +42,8 @@ ROUNDING = 100 * float(np.finfo(float).eps)
 SOFT = 1e-4  # times the tolerance: softness of the constraints
 FRESH = 20  # steps: a solver that fails after more than these is restarted
 RETRIES = 50  # largest number of restarts
+CAUTIOUS = 0.5  # times the tolerance: largest change of the state in the first step of CVODE
+LONGEST_FIRST = 1e-3  # s
 IGNORED = 1e30  # absolute tolerance of multipliers: excludes them from error and convergence tests
 
 
@@ -247,10 +249,10 @@ class MultistepRun(SolverRun):
         super().__init__(owner, tail, at)
         self.tail, self.progress = tail, SolverProgress(at.t, self._look)
         y = np.concatenate([at.q, at.v, [at.work]])
-        rates = np.zeros_like(y)
+        self.rates = np.zeros_like(y)  # of change of the state, at the start
         self.solver = Solver(self._sundials, self.progress, owner.request.stops, at.t, y)
-        owner.rates(at.t, y, *tail, rates)
-        if not np.isfinite(rates).all():
+        owner.rates(at.t, y, *tail, self.rates)
+        if not np.isfinite(self.rates).all():
             self.solver.not_finite()
 
     def advance(self, t: float) -> SystemArrival:
@@ -270,6 +272,18 @@ class MultistepRun(SolverRun):
         """Look at a state on the way."""
         nq = self.owner.model.nq
         self._see(y[nq:-1])
+
+    def _first_step(self, rtol: float, atol: np.ndarray) -> float:
+        """Length of the first step, s: as asked for, or cautious, as IDA chooses it, with tolerances `atol` (n,).
+
+        CVODE's own choice depends on the first sample; so would every later step.
+        """
+        asked, t, y = self.owner.request, self.solver.t, self.solver.y
+        if asked.step is not None:
+            return float(min(asked.step, asked.max_step))
+        change = float(np.sqrt(np.mean((self.rates / (rtol * np.abs(y) + atol)) ** 2)))  # tolerances a second
+        longest = min(LONGEST_FIRST, asked.max_step)
+        return float(max(longest / max(1.0, longest * change / CAUTIOUS), ROUNDING * abs(t)))
 
     def _sundials(self) -> Any:
         """CVODE on this system's equations."""
@@ -294,5 +308,6 @@ class MultistepRun(SolverRun):
         n = owner.layout.n
         share = ((n - 1) / n) ** 0.5  # SUNDIALS' norm is a mean over all unknowns, the work included
         atol = np.append(np.full(n - 1, share * owner.request.atol), IGNORED)
-        given = {"method": owner.formula, "rtol": share * owner.request.rtol, "atol": atol}
+        rtol = share * owner.request.rtol
+        given = {"method": owner.formula, "rtol": rtol, "atol": atol, "first_step": self._first_step(rtol, atol)}
         return self._make(CVODE, rates, jacobian, events, **given)

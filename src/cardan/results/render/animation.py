@@ -142,8 +142,7 @@ class _Forces:
         joints = _wanted_joints(run.model, wanted)
         if not joints:
             return
-        tau = None if run.tau is None else run.tau
-        every = np.asarray(reactions(run.model, q, v, tau, t=times, formulation=run.formulation))
+        every = np.asarray(reactions(run.model, q, v, run.tau, t=times, formulation=run.formulation))
         every = wrenches_without_rounding(run, every)[:, joints].reshape(len(times), len(joints), 2, 3)
         length = scene.scene.geometry.length
         thick = scene.scene.geometry.size

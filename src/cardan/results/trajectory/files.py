@@ -377,6 +377,7 @@ WRITERS = {
     ".html": "run.page(path)", ".htm": "run.page(path)",
     **dict.fromkeys((".png", ".svg", ".pdf", ".jpg"), "run.plot(path=...) or run.draw(...)"),
     **dict.fromkeys((".mp4", ".gif", ".webm"), "run.video(path)"),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "run.to_dataframe(...).to_excel(path)"),
 }  # fmt: skip
 
 
@@ -501,4 +502,6 @@ def _open(path: str | os.PathLike[str]) -> Any:
         return xr.open_dataset(path, engine="h5netcdf", cache=False, decode_times=False)
     except Exception as error:  # the libraries raise many types for a file that is not NetCDF
         why = str(error).strip().partition("\n")[0]
+        if file_path(path).suffix.lower() in (".yaml", ".yml", ".urdf", ".xml"):
+            why = "it is a model file, which cd.load(path) reads"
         raise FileError(f"{os.fspath(path)}: it cannot be read as NetCDF-4: {why}") from error

@@ -54,7 +54,7 @@ class StoredModel:
                     )
             model = _with_meshes(model, *(np.asarray(variable) for variable in self.meshes))
             return model if self.values is None else with_values(model, self.values)
-        except (CardanError, IndexError, TypeError) as error:
+        except (CardanError, IndexError, TypeError, ValueError) as error:
             why = str(error).removeprefix("YAML text: ")
             raise FileError(
                 f"{self.path}: the model in the file cannot be read: {why}; give it: cd.load_run(path, model)"
@@ -118,6 +118,8 @@ def _with_meshes(model: Model, *arrays: np.ndarray) -> Model:
         return model
     vertices, faces, parts, colours = arrays
     ends = np.vstack([parts[1:, 1:], [len(vertices), len(faces)]])
+    if (parts[:1, 1:] != 0).any() or (ends < parts[:, 1:]).any():
+        raise FileError("its meshes overlap")  # a small file could fill the memory with copies
     shapes: dict[int, list[Shape]] = {}
     for (body, v0, f0), (v1, f1), colour in zip(parts.tolist(), ends.tolist(), colours, strict=False):
         if not GROUND <= body < model.nb:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest, no_attribute
-from cardan.functions.constraints import AXES
+from cardan.functions.constraints import require_axes
 from cardan.lazy import cached_property
 from cardan.model.html import html_table
 from cardan.model.model import Model
@@ -49,7 +50,7 @@ ELSEWHERE = {
     "states": "run.q and run.v", "torques": "run.tau", "show": "run.page(path) or cd.view(run)",
     "animate": "run.page(path) or cd.view(run)", "to_dataset": "run.dataset()", "df": "run.to_dataframe()",
     "forces": "run.reactions, or run['spring.force']", "success": "run.outcome, empty for a system that arrived",
-    "status": "run.outcome", "sol": "run.at(t)",
+    "status": "run.outcome", "sol": "run.at(t)", "angle": "run.q", "theta": "run.q", "rate": "run.v", "omega": "run.v",
 }  # fmt: skip
 
 
@@ -332,23 +333,33 @@ class Trajectory:
 
     def _unknown(self, name: Any) -> UnknownNameError:
         """The error for a name that is not that of a quantity."""
-        known = self.names()
-        hint = nearest(name, known)
-        if own := self._related(str(name), known, alike=hint.endswith("?")):
-            hint = f"; there are {', '.join(map(repr, own[:6]))}{', ...' if len(own) > 6 else ''}"
+        hint = self._meant(name)
         missing = "" if self._model is not None else " in this file, and the file has no model to compute it from"
         more = "" if hint.endswith("?") else "; run.names() lists all"
         return UnknownNameError(f"trajectory: {name!r} is not a quantity of a run{missing}{hint}{more}")
 
-    def _related(self, name: str, known: list[str], alike: bool) -> list[str]:
-        """Names of what an element has, or components of a quantity, for a name that is neither."""
+    def _meant(self, name: Any, others: Iterable[str] = ()) -> str:
+        """What a name that is none may mean, as the tail of a sentence; `others`: names besides those of quantities."""
+        known = self.names()
+        if own := self._related(str(name), known):
+            listed = f"{', '.join(map(repr, own[:6]))}{', ...' if len(own) > 6 else ''}"
+            return f"; there {'are' if own[1:] else 'is'} {listed}"
+        return nearest(name, [*others, *known])
+
+    def _related(self, name: str, known: list[str]) -> list[str]:
+        """Names of what an element has, or components of a quantity, for a name that is neither.
+
+        None if the name looks like a slip of the pen.
+        """
         own = [n for n in known if n.startswith(f"{name}.")]
         whole = next((n for n in known if name.startswith(f"{n}.")), "")
         if not own and whole:
             columns = [f"{whole}.{label}" for label in self._columns(whole)[0]]
             own = [n for n in columns if n.startswith(f"{name}.")] or columns
-        if not own and not (alike and len(name.rpartition(".")[2]) > 2):  # "elbow.q" is like no name, and short
-            own = [n for n in known if "." in name and n.startswith(f"{name.rpartition('.')[0]}.")]
+        element, _, word = name.rpartition(".")
+        of = {n.removeprefix(f"{element}."): n for n in known if element and n.startswith(f"{element}.")}
+        if not own and not get_close_matches(word, of) and not any(n.endswith(name) for n in known):
+            own = [n for last, n in of.items() if word in last] or list(of.values())
         return own
 
     def __contains__(self, name: object) -> bool:
@@ -451,9 +462,10 @@ class Trajectory:
         """
         names = self._metadata.labels.joint
         if joint not in names:
-            raise UnknownNameError(f"trajectory: joint {joint!r} is not in the model{nearest(joint, names)}")
-        if axes not in AXES:
-            raise InputError(f"trajectory: axes must be one of {', '.join(map(repr, AXES))}, got {axes!r}")
+            own = [name for name in self.names() if name in (f"{joint}.force", f"{joint}.torque")]
+            hint = f"; it is a force element or a motion: run[{own[0]!r}]" if own else nearest(joint, names)
+            raise UnknownNameError(f"trajectory: joint {joint!r} is not in the model{hint}")
+        require_axes("trajectory: axes", axes)
         found = self.reactions if axes == "joint" else self.quantity(f"reactions_{axes}")
         return found[..., names.index(joint), :]
 
