@@ -121,6 +121,7 @@ REFUSED: dict[str, tuple[Any, str]] = {
     "no radius": (lambda m: S.Sphere(0), "radius must be positive, got 0 m"),
     "no length": (lambda m: S.Rod((1, 0, 0), (1, 0, 0), 0.1), "the same point [1.0, 0.0, 0.0]"),
     "American": (lambda m: S.Box((1, 1, 1), color="red"), "there is no argument 'color'; did you mean 'colour'"),
+    "a file as a mesh": (lambda m: S.Mesh("part.stl"), "; a file is cd.shape.Mesh.from_file(path, scale=...)"),
     "three sizes": (lambda m: S.Box(1, 2, 3), "3 arguments without a name, and it takes 1"),
     "no such mesh": (lambda m: m.body("b", shape=S.MeshFile("a.stl"), density=99), "body 'b': mesh 'a.stl': there is"),
     "axis": (lambda m: S.Cylinder(1, 1, axis="w"), "is not one of x, y, z"),

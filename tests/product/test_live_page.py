@@ -194,6 +194,7 @@ def test_hands_on(tab: Any) -> None:
     tab.click("#simulating")
     assert tab.inner_text("#simulating") == "Simulate"
     stopped = tab.evaluate("simulator.state().t")
+    assert tab.evaluate("document.querySelector('#simulate .readings').textContent").startswith(f"{stopped:.3f} s")
     until(tab, "document.getElementById('time').value.startsWith('simulated ')")
     assert tab.evaluate("getComputedStyle(document.getElementById('line')).opacity") == "0.45"
     tab.evaluate("cardan.simulation.starts[0].range.value = 0.5")

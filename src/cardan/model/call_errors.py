@@ -20,6 +20,7 @@ ELSEWHERE = {
         "lower": "limits are data: data=cd.JointData(lower=..., upper=...)",
         "upper": "limits are data: data=cd.JointData(lower=..., upper=...)",
     },
+    "cd.shape.Mesh": {"faces": "a file is cd.shape.Mesh.from_file(path, scale=...)"},
     "couple": {"ratio": "give a number to each joint: couple(name, {'a': 1.0, 'b': 3.0})"},
 }
 
@@ -64,4 +65,7 @@ def _call_error(method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[
             p.name for p in parameters if p.default is p.empty and p.name not in bound and p.kind != p.VAR_KEYWORD
         ]
         why = f"{' and '.join(missing)} {'are' if len(missing) > 1 else 'is'} missing"
+        instead = ELSEWHERE.get(name, {}).get(missing[0] if missing else "", "")
+        if instead:
+            return CallError(f"{owner}: {why}: {name}({form}); {instead}")
     return CallError(f"{owner}: {why}: {name}({form})")

@@ -139,6 +139,7 @@ async function startSimulation(about, section) {
   function pause() {
     state.playing = false;
     tell();
+    if (state.active && clock.state !== undefined) show(); // the numbers of where it stopped
   }
 
   function tell() {
