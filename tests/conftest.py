@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
 # The same examples everywhere and every time; `make search` looks for new ones. No deadline: the first call compiles.
-settings.register_profile("fixed", deadline=None, derandomize=True, database=None, print_blob=True)
+settings.register_profile("fixed", max_examples=60, deadline=None, derandomize=True, database=None, print_blob=True)
 settings.register_profile("search", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile("fixed")
 
