@@ -29,7 +29,7 @@ def both(monkeypatch: pytest.MonkeyPatch, seed: int, **options: object) -> list[
 
 
 @pytest.mark.parametrize(
-    ("method", "seed"), [("rk4", 0), ("euler", 1), *product(["dormand_prince"], range(0, TREES, 2))]
+    ("method", "seed"), [("rk4", 0), ("euler", 1), *product(["dormand_prince"], range(0, TREES, 4))]
 )
 def test_steps(method: str, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """All joint kinds, systems of a batch at different steps."""
