@@ -189,8 +189,8 @@ class Ellipsoid(Shape):
 
 
 @dataclass(frozen=True, eq=False)
-class Cylinder(Shape):
-    """A cylinder of a `radius` and `length` (m) along an `axis` ("x", "y", "z" or a vector), about its centre."""
+class _AlongAxis(Shape):
+    """A round shape of a `radius` and `length` (m) along an `axis` ("x", "y", "z" or a vector), about its centre."""
 
     radius: Any
     length: Any
@@ -201,6 +201,11 @@ class Cylinder(Shape):
         super().__post_init__()
         self._positive(radius=self.radius, length=self.length)
         self._keep(axis=_axis(self, self.axis))
+
+
+@dataclass(frozen=True, eq=False)
+class Cylinder(_AlongAxis):
+    """A cylinder of a `radius` and `length` (m) along an `axis` ("x", "y", "z" or a vector), about its centre."""
 
     def _local_parts(self, most_faces: int | None) -> tuple[Part, ...]:
         surface = cylinder_surface(self.radius, self.length, segments_for(most_faces, 4))
@@ -211,18 +216,8 @@ class Cylinder(Shape):
 
 
 @dataclass(frozen=True, eq=False)
-class Capsule(Shape):
+class Capsule(_AlongAxis):
     """A cylinder with half spheres beyond its ends; `length` (m) is that of the cylinder, along an `axis`."""
-
-    radius: Any
-    length: Any
-    axis: Any = "z"
-
-    def __post_init__(self) -> None:
-        """Check and freeze."""
-        super().__post_init__()
-        self._positive(radius=self.radius, length=self.length)
-        self._keep(axis=_axis(self, self.axis))
 
     def _local_parts(self, most_faces: int | None) -> tuple[Part, ...]:
         surface = capsule_surface(self.radius, self.length, _round(most_faces))

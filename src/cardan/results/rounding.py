@@ -95,13 +95,9 @@ def _duration(run: Trajectory) -> float:
 
 
 def _force(run: Trajectory, model: Model, sizes: dict[str, float]) -> float:
-    """The largest force, N: weight, inertia force at the rates of the run, and reactions where they are known."""
+    """The larger of weight and inertia force at the rates of the run, N, whatever was computed before."""
     rates = np.where(np.isfinite(run.v), np.abs(run.v), 0.0).reshape(-1, run.v.shape[-1]).max(axis=0, initial=0.0)
     turning = np.array([unit.startswith("rad") for unit in run._metadata.labels.rate_unit], dtype=bool)
     spin, speed = float(rates[turning].max(initial=0.0)), float(rates[~turning].max(initial=0.0))
     inertial = max(spin**2 * sizes["m"], speed**2 / sizes["m"])
-    found = sizes["kg"] * max(float(np.linalg.norm(model.gravity)), inertial)
-    if "reactions" in run._computed:
-        forces = np.abs(run.reactions[..., 3:])
-        found = max(found, float(forces[np.isfinite(forces)].max(initial=0.0)))
-    return found
+    return float(sizes["kg"] * max(float(np.linalg.norm(model.gravity)), inertial))
