@@ -11,17 +11,17 @@ from typing import Any
 
 import numpy as np
 
-from cardan.algebra.matrix import Matrix, stack
+from cardan.algebra.free_number import nominal
+from cardan.algebra.matrix import Matrix, snap, stack
 from cardan.errors import ModelError
 from cardan.formulation.absolute import ABSOLUTE
-from cardan.formulation.components import ComponentClass, roots_of, row_places
+from cardan.formulation.components import ComponentClass, heaviest_bodies, roots_of, row_places
 from cardan.formulation.coordinates import own_equations
 from cardan.formulation.formulation import Formulation, Parts
 from cardan.formulation.light import lent_to_joints, lent_to_links
 from cardan.formulation.spatial import SPATIAL
 from cardan.model.memory import Slot
 from cardan.model.model import Model
-from cardan.model.plane import planar_model
 from cardan.structure.component_sums import Component, Components, ComponentSum, Symbols
 from cardan.structure.kernels import tree_kernel
 from cardan.structure.rows import independent_rows, pivots, scaled
@@ -211,15 +211,32 @@ def _longest_piece(model: Model) -> int:
 
 
 def plane_basis(model: Model) -> np.ndarray | None:
-    """The rates (6, 3), of those in the fixed frame, that a body has in the plane of a planar mechanism; else None."""
-    try:
-        normal = planar_model(model).ground
-    except ModelError:
+    """The rates (6, 3), of those in the fixed frame, that a body has in the plane of a planar mechanism; else None.
+
+    The joints of the tree keep the mechanism in a plane if all turn about its normal and shift along it, in axes that
+    do not change.
+    """
+    tree = model.tree
+    kinds = {link.kind.identity: link.kind for link in tree.links}
+    if any(kind.bias is not None for kind in kinds.values()):
         return None
-    axes = np.asarray(normal.axes)
+    S = {name: np.asarray(kind.S(np.array(kind.neutral, dtype=float)), dtype=float) for name, kind in kinds.items()}
+    bodies = heaviest_bodies(model)
+    poses = np.asarray(tree_kernel(model, "body_poses")(model.start())).reshape(-1, 4, 4)[bodies, :3, :3]
+    R = poses @ np.array([nominal(tree.body_pose[b].rotation).T for b in bodies])
+    turns = np.concatenate([R[i] @ S[link.kind.identity][:3] for i, link in enumerate(tree.links)], axis=1)
+    shifts = np.concatenate([R[i] @ S[link.kind.identity][3:] for i, link in enumerate(tree.links)], axis=1)
+    some = turns if np.abs(turns).max(initial=0.0) > IN_PLANE else None
+    if some is None:
+        return None
+    normal = some[:, int(np.argmax(np.abs(some).max(axis=0)))]
+    normal = snap(normal / np.linalg.norm(normal), IN_PLANE)
+    askew = turns - np.outer(normal, normal @ turns)
+    if max(np.abs(askew).max(), np.abs(normal @ shifts).max(initial=0.0)) > IN_PLANE:
+        return None
     B = np.zeros((6, 3))
-    B[:3, 0], B[3:, 1], B[3:, 2] = axes[2], axes[0], axes[1]
-    return B
+    B[:3, 0], B[3:, 1:] = normal, np.linalg.svd(normal[None])[2][1:].T
+    return snap(B, IN_PLANE)
 
 
 def kept_by_components(model: Model, formulation: Formulation) -> list[int]:

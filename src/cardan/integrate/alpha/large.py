@@ -5,11 +5,18 @@ differentiation, are sums over components (`integrate.large`). The matrix is fac
 
 Newton's method is modified: factors are kept, over steps too, as long as each correction is a small part of the one
 before. They are made anew at the present iterate when one is not.
+
+Past `WHOLE` unknowns the matrix is made block triangular: what `eta` adds to balance and velocities is left out. There
+`eta` is a correction of positions along the constraints, and the solution of balance and velocities has none along
+them, so that each correction is still about `h` times the angular velocity of the one before, however stiff the
+springs. Where constraints lose rank this does not converge, and the whole matrix is factored.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -43,6 +50,8 @@ from cardan.model.model import Model
 from cardan.structure.assemble import OPENED
 from cardan.structure.component_sums import Component, Symbols
 
+WHOLE = 10_000  # unknowns up to which Newton's matrix is factored as a whole
+SAME = 1e-9  # of its length: steps that differ less have the same factors
 SLOW = 0.1  # of the correction before: a larger one asks for new factors
 
 STEP = {"t": "all", "q": "q", "D": "v", "v": "v", "vdot": "v", "lam": "rows", "tau": "tau", "about": "x"}
@@ -93,8 +102,9 @@ class Factors:
     """Factors of Newton's matrix, of steps of one length, and the `G` in it."""
 
     h: float
-    solve: Any
+    solve: Callable[[np.ndarray], np.ndarray]
     G: Any
+    is_whole: bool
 
 
 @dataclass(frozen=True)
@@ -148,17 +158,18 @@ class LargeAlpha:
     def step(self, s: OneStep, factors: Factors | None) -> tuple[AlphaPoint | None, Factors | None]:
         """The state after a step and the factors last used; no state where Newton's method does not converge."""
         p, h, c = s.point, s.h, s.c
-        x, before, old = predict(c, p), np.inf, factors is not None
-        if factors is not None and abs(factors.h - h) > 1e-9 * h:
-            factors, old = None, False
-        k = 0
+        system = self.system
+        whole = system.nv + system.m + system.mp <= WHOLE
+        if factors is not None and abs(factors.h - h) > SAME * h:
+            factors = None
+        x, before, old, k = predict(c, p), np.inf, factors is not None, 0
         while k < ITERATIONS:
             D = shift(c, p, x.z, h)
             phi, pull = self._geometry(s, D, x.eta)
             v, vdot = rates_after(c, p, x.z - pull, h)
             state = {"t": p.t + h, "q": p.q, "D": D, "v": v, "vdot": vdot, "lam": x.lam, "tau": s.tau, "about": s.about}
             if factors is None:
-                factors = self._factors(s, state)
+                factors = self._factors(s, state, whole)
             found = self.balance(s.numbers, **state)
             q_a, v_a, _ = slopes(c, h)
             dz, dlam, deta = self._split(factors.solve(-np.concatenate([found["r"], found["u"] / v_a, phi / q_a])))
@@ -166,9 +177,10 @@ class LargeAlpha:
             speed = _largest(v) + _largest(p.v) + h * _largest(p.a)
             moved = q_a * _largest(dz) / (1 + _largest(p.q) + h * speed)
             size = max(moved, v_a * _largest(dz - factors.G.T @ deta) / (1 + speed))
-            if not size <= LARGEST or (old and size > before):  # with factors of another step: begin again
-                if not old:
+            if not size <= LARGEST or (size > before and (old or not factors.is_whole)):  # begin again, with better ones
+                if not old and factors.is_whole:
                     return None, None
+                whole |= not old
                 x, before, factors, old, k = predict(c, p), np.inf, None, False, 0
                 continue
             if size <= (TOLERANCE if k < PATIENCE else ROUGH):
@@ -182,8 +194,8 @@ class LargeAlpha:
         found = self.geometry(s.numbers, t=s.point.t + s.h, q=s.point.q, D=D, tau=s.tau, about=s.about, eta=eta)
         return found["phi"], found["pull"]
 
-    def _factors(self, s: OneStep, state: dict[str, Any]) -> Factors:
-        """Factors of Newton's matrix at an iterate."""
+    def _factors(self, s: OneStep, state: dict[str, Any], whole: bool) -> Factors:
+        """Factors of Newton's matrix at an iterate, or of its block triangle."""
         from scipy.sparse import block_array, diags_array
 
         q_a, v_a, vdot_a = slopes(s.c, s.h)
@@ -193,16 +205,29 @@ class LargeAlpha:
             lent = vdot_a * diags_array(self.system.lent, format="csc")
             S0, S = S0 + lent, S + lent
         if not self.system.m:
-            return Factors(s.h, factored(S), G)
+            return Factors(s.h, factored(S), G, True)
+        held = -_small((J**2) @ (1 / S.diagonal()))
+        if not whole:
+            first = factored(block_array([[S, J.T], [Ju, held]], format="csc"))
+            then = factored(G @ G.T + _small((G**2).sum(axis=1)), definite=True)
+            return Factors(s.h, partial(self._in_two, first, then, G), G, False)
         K = block_array(
             [
                 [S, J.T, -(S0 @ G.T)],
-                [Ju, -_small((J**2) @ (1 / S.diagonal())), -(J @ G.T)],
+                [Ju, held, -(J @ G.T)],
                 [G, None, _small((G**2).sum(axis=1))],
             ],
             format="csc",
         )
-        return Factors(s.h, factored(K), G)
+        return Factors(s.h, factored(K), G, True)
+
+    def _in_two(self, first: Any, then: Any, G: Any, b: np.ndarray) -> np.ndarray:
+        """Solve with the block triangle: balance and velocities first, then positions."""
+        n = self.system.nv + self.system.m
+        x = first(b[:n])
+        a = x[: self.system.nv]
+        eta = then(b[n:] - G @ a)
+        return np.concatenate([a + G.T @ eta, x[self.system.nv :], eta])
 
     def _split(self, x: np.ndarray) -> list[np.ndarray]:
         return np.split(x, [self.system.nv, self.system.nv + self.system.m])
@@ -215,11 +240,17 @@ class LargeAlpha:
         return AlphaPoint(s.point.t + s.h, self.system.moved(s.point.q, D), v, vdot, a, x.lam, x.eta, power)
 
 
-def factored(K: Any) -> Any:
-    """Factor a sparse matrix, and return a function that solves for a right side."""
+def factored(K: Any, definite: bool = False) -> Callable[[np.ndarray], np.ndarray]:
+    """Factor a sparse matrix, and return a function that solves for a right side.
+
+    Of one that is symmetric and positive definite the diagonal has all pivots.
+    """
     from scipy.sparse.linalg import splu
 
-    return splu(K.tocsc()).solve
+    if definite:
+        options = {"SymmetricMode": True}
+        return splu(K.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options).solve  # type: ignore[no-any-return]
+    return splu(K.tocsc()).solve  # type: ignore[no-any-return]
 
 
 def _small(size: np.ndarray) -> Any:
