@@ -1,0 +1,1 @@
+"""Studies: designs of experiments, sweeps over them, their stores and plots."""
