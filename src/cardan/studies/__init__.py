@@ -1,1 +1,1 @@
-"""Studies: designs of experiments, sweeps over them, their stores and plots."""
+"""Studies: many runs of one model with other numbers, on one machine or many, that survive what happens to them."""
