@@ -61,7 +61,9 @@ class Pose:
         given = [name for name in ("rotation", "quaternion", "rpy") if getattr(self, name) is not None]
         if len(given) > 1:
             raise ModelError(f"pose: give the rotation once, not as {' and as '.join(given)}")
-        if self.quaternion is not None:
+        if is_free(self.rotation):
+            rotation = np.array(self.rotation)
+        elif self.quaternion is not None:
             rotation = rotation_of_quaternion(unit_quaternion("pose", self.quaternion))
         elif self.rpy is not None:
             rotation = rotation_of_rpy(numbers("pose", "rpy", self.rpy, (3,)))
@@ -69,7 +71,7 @@ class Pose:
             rotation = _orthonormal(numbers("pose", "rotation", self.rotation, (3, 3)))
         else:
             rotation = np.eye(3)
-        turned = not (rotation == np.eye(3)).all()  # for most frames this saves time
+        turned = not is_free(rotation) and not (rotation == np.eye(3)).all()  # for most frames this saves time
         quaternion = quaternion_of_rotation(rotation) if turned else np.array([1.0, 0.0, 0.0, 0.0])
         for array in (position, rotation, quaternion):
             array.flags.writeable = False
