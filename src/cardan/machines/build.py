@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from cardan.machines.printer import Printer
     from cardan.program.program import Recorded
 
-# Characters of IR past which quick code answers the first calls: LLVM takes half a second for so much full code.
+# Characters of IR, tables not counted, past which quick code answers the first calls: LLVM takes half a second for so
+# much full code.
 LONG_TEXT = 500_000
 
 
@@ -64,7 +65,7 @@ class Builder:
         packed = self._stored((*what, "quick"), text) if is_quick_wanted() else None
         if packed is None:
             source = text()
-            if not is_quick_wanted() or len(source) <= LONG_TEXT:
+            if not is_quick_wanted() or _code_length(source) <= LONG_TEXT:
                 return self._kept(what, source, to_object(source)), b""
             packed = self._kept((*what, "quick"), source, _packed(source))
         (size,) = struct.unpack_from("<Q", packed)
@@ -139,6 +140,11 @@ def stored() -> Iterator[tuple[str | int, ...]]:
 def is_quick_wanted() -> bool:
     """False if `CARDAN_QUICK=0` asks for full code from the first call on."""
     return os.environ.get("CARDAN_QUICK", "1") != "0"
+
+
+def _code_length(source: str) -> int:
+    """Characters of IR without its tables, which LLVM reads in no time."""
+    return sum(len(line) for line in source.split("\n") if not line.startswith("@"))
 
 
 def _packed(source: str) -> bytes:
