@@ -66,11 +66,12 @@ class View:
         numbers = self.cell.numbers
 
         def look(e: Any) -> Any:
-            return self._symbol(numbers[e.element_hash()])
+            return self.symbol(numbers[e.element_hash()])
 
         return mapped(value, lambda e: _changed(e, look))
 
-    def _symbol(self, place: int) -> Any:
+    def symbol(self, place: int) -> Any:
+        """What this step calls a place."""
         import casadi as ca
 
         if place not in self.seen:
@@ -104,7 +105,7 @@ class View:
         for k in range(kept.shape[0]):
             place = numbers[kept[k].element_hash()]
             if not more[k].is_zero():
-                self.writes[place] = self.writes.get(place, self._symbol(place)) + more[k]
+                self.writes[place] = self.writes.get(place, self.symbol(place)) + more[k]
 
 
 def _changed(e: Any, change: Any) -> Any:
@@ -187,7 +188,7 @@ class Step:
         none = ca.SX(0, 1)
         before, after = [], []
         for view in self.views:
-            column = [view.seen.get(k, view.cell.symbols[k]) for k in view.cell.order]
+            column = [view.symbol(k) for k in view.cell.order]
             written = ca.SX(len(column), 1)
             for k, e in view.writes.items():
                 written[view.cell.order[k]] = e
