@@ -22,12 +22,24 @@ from cardan.formulation.measured_joint import frame_in_link
 from cardan.formulation.large.steps import Cell, Step
 from cardan.model.body import Body, Joint
 from cardan.model.graph_digest import graph_digest
-from cardan.model.joint import Kind
+from cardan.model.joint import FREE, Kind
 from cardan.model.model import Model
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND, Link, Tree
 
-MOST_LINKS = 6  # of a subtree that is one piece
+MOST_LINKS = 8  # of a subtree that is one piece
+
+
+def _posed(q: Any) -> Any:
+    """Ground components to those of a link whose axes are the first nine numbers, by columns."""
+    return q[:9].reshape((3, 3)).T
+
+
+# A link by itself: its coordinates are its axes and origin in ground components, its rates are its twist.
+POSED = replace(
+    FREE, name="posed", nq=12, neutral=(1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0), E=_posed,
+    r=lambda q: q[9:12], q_units=("1",) * 9 + ("m",) * 3, letters=(("x", "coordinate"),) * 12,
+)  # fmt: skip
 
 
 class Numbers:
@@ -71,11 +83,12 @@ class Numbers:
             return part[0]
         return np.array(part, dtype=object if any(isinstance(x, FreeNumber) for x in part) else float).reshape(shape)
 
-    def step(self, count: int) -> Step:
-        """A step for all members, which reads their numbers."""
-        step = Step(count, self.constants, self.C)
+    def step(self, members: np.ndarray | None = None) -> Step:
+        """A step for some members, all if not said, which reads their numbers."""
+        members = np.arange(len(self.constants)) if members is None else members
+        step = Step(len(members), self.constants, self.C, members=members)
         if self.free is not None:
-            view = step.view(self.free, np.arange(count))
+            view = step.view(self.free, members)
             view.seen = dict(enumerate(self.free.symbols))
         return step
 
@@ -97,7 +110,7 @@ def pose_of(numbers: Numbers) -> Pose:
     return Pose(position, rotation)
 
 
-@dataclass
+@dataclass(eq=False)
 class PieceClass:
     """Pieces of one structure; `links` (count, n) are the numbers of their links, parents first."""
 
@@ -110,6 +123,8 @@ class PieceClass:
     numbers: Numbers
     template: Model
     cell: Cell
+    placement: tuple[np.ndarray, np.ndarray]
+    """`E`, `r` of the first link's joint, which a template of a single link leaves out."""
     known: dict[str, Any] = field(default_factory=dict)
     """What steps have kept."""
 
@@ -128,7 +143,7 @@ class Place:
     link: int
 
 
-@dataclass
+@dataclass(eq=False)
 class Group:
     """Connections or elements of one structure: the pieces they concern, and a template of these.
 
@@ -144,8 +159,12 @@ class Group:
     numbers: Numbers
     template: Model
     joints: tuple[int, ...]
-    kept: tuple[int, ...] = ()
-    rows: np.ndarray = field(default_factory=lambda: np.zeros((0, 0), dtype=int))
+    kept: tuple[int, ...]
+    rows: np.ndarray
+    coordinates: tuple[int, ...]
+    """Joints of the template whose coordinates are among those of the tree."""
+    links: np.ndarray
+    """The links (count, len(coordinates)) whose coordinates these are."""
 
     @property
     def count(self) -> int:
@@ -202,11 +221,12 @@ class Division:
         parents = tuple(GROUND if self.bodies_apart else local.get(tree.links[i].parent, GROUND) for i in first)
         bodies = tuple(k for k, i in enumerate(first) for _ in self.bodies_of[i])
         numbers = Numbers([self._numbers_of(piece) for piece in members])
-        template = self._piece_template(kinds, parents, bodies, numbers, [tree.links[i].armature for i in first])
+        armatures = [tree.links[i].armature for i in first]
+        template, placement = self._piece_template(kinds, parents, bodies, numbers, armatures)
         body_numbers = np.array([[b for i in piece for b in self.bodies_of[i]] for piece in members], dtype=int)
         return PieceClass(
             kinds, parents, bodies, np.array(members), body_numbers.reshape(len(members), -1), numbers, template,
-            Cell(len(members)),
+            Cell(len(members)), placement,
         )  # fmt: skip
 
     def _numbers_of(self, piece: list[int]) -> np.ndarray:
@@ -222,17 +242,22 @@ class Division:
 
     def _piece_template(
         self, kinds: Sequence[Kind], parents: Sequence[int], bodies: Sequence[int], numbers: Numbers, armatures: Any
-    ) -> Model:
+    ) -> tuple[Model, tuple[np.ndarray, np.ndarray]]:
         gravity = numbers.take(3)
         links, nq, nv = [], 0, 0
         for k, (kind, parent, armature) in enumerate(zip(kinds, parents, armatures, strict=True)):
             E, r, mass, com, I_C = (numbers.take(*shape) for shape in ((3, 3), (3,), (), (3,), (3, 3)))
             A = None if armature is None else numbers.take(len(armature))
+            if k == 0:
+                placement = E, r
+            if self.bodies_apart:
+                kind, E, r = POSED, np.eye(3), np.zeros(3)
             at = slice(nq, nq + kind.nq), slice(nv, nv + kind.nv)
             links.append(Link(f"link{k}", parent, k, kind, E, r, mass, com, I_C, *at, A))
             nq, nv = nq + kind.nq, nv + kind.nv
         poses = tuple(pose_of(numbers) for _ in bodies)
-        return _model(gravity, links, bodies, poses, [_joint(k, kind) for k, kind in enumerate(kinds)])
+        template = _model(gravity, links, bodies, poses, [_joint(k, link.kind) for k, link in enumerate(links)])
+        return template, placement
 
     # Connections and elements.
 
@@ -263,7 +288,10 @@ class Division:
         members = members.reshape(len(items), len(classes))
         rows = np.array([item.rows for item in items], dtype=int).reshape(len(items), -1)
         owners = [item.owner for item in items]
-        return Group(classes, members, owners, numbers, draft.model(), joints, first.kept, rows)
+        links = np.array([item.links for item in items], dtype=int).reshape(len(items), -1)
+        return Group(
+            classes, members, owners, numbers, draft.model(), joints, first.kept, rows, tuple(draft.given), links
+        )  # fmt: skip
 
     def _union(self, classes: Sequence[int]) -> Model:
         """A template of several pieces side by side, without bodies."""
@@ -312,6 +340,7 @@ class Draft:
     poses: list[Pose] = field(default_factory=list)
     joints: dict[int, Joint] = field(default_factory=dict)
     cuts: list[int] = field(default_factory=list)
+    given: list[int] = field(default_factory=list)
     more: dict[str, Any] = field(default_factory=dict)
 
     def body(self, link: int) -> int:
@@ -320,13 +349,12 @@ class Draft:
         self.poses.append(pose_of(self.numbers))
         return len(self.links) - 1
 
-    def joint(self, kind: Kind, parent: int, child: int, number: int | None) -> int:
-        """A joint between two bodies; its number, that of the link that it carries unless it is cut."""
-        own = Joint("own", kind, parent, child, Pose(), Pose())
-        if number is None:
-            number = len(self.union.joints) + len(self.cuts)
-            self.cuts.append(number)
-        self.joints[number] = own
+    def joint(self, kind: Kind, parent: int, child: int, given: bool) -> int:
+        """A joint between two bodies, and its number; `given`: its coordinates are those of the tree."""
+        number = len(self.union.joints) + len(self.cuts)
+        self.cuts.append(number)
+        self.joints[number] = Joint(f"own{number}", kind, parent, child, Pose(), Pose())
+        self.given += [number] if given else []
         return number
 
     def model(self) -> Model:
@@ -362,6 +390,8 @@ class Item:
     places: tuple[Place | None, ...]
     numbers: np.ndarray
     write: Callable[[Draft, Sequence[int]], tuple[int, ...]]
+    links: tuple[int, ...] = ()
+    """Links of joints of the tree whose coordinates are needed."""
     kept: tuple[int, ...] = ()
     rows: tuple[int, ...] = ()
 
@@ -378,6 +408,7 @@ class Reference:
     places: tuple[Place | None, ...]
     numbers: np.ndarray
     write: Callable[[Draft, Sequence[int]], int]
+    links: tuple[int, ...] = ()
 
 
 def reference(division: Division, j: int) -> Reference:
@@ -389,24 +420,23 @@ def reference(division: Division, j: int) -> Reference:
     joint = model.joints[j]
     (p, P), (c, C) = division.side(joint.parent), division.side(joint.child)
     F, M = P @ joint.at, C @ joint.child_at
-    carried = None
-    if own is not None:
-        carried = 1 if c == division.place[division.link_number[j]] else 0
+    given = own is not None
 
     def write(draft: Draft, links: Sequence[int]) -> int:
-        number = None if carried is None else links[carried]
-        return draft.joint(joint.kind, draft.body(links[0]), draft.body(links[1]), number)
+        return draft.joint(joint.kind, draft.body(links[0]), draft.body(links[1]), given)
 
-    key = (joint.kind.identity, carried, pattern(_plain(F.rotation)), pattern(_plain(M.rotation)), *_freed(F, M))
-    return Reference(key, (p, c), _of_poses(F, M), write)
+    key = (joint.kind.identity, given, pattern(_plain(F.rotation)), pattern(_plain(M.rotation)), *_freed(F, M))
+    return Reference(key, (p, c), _of_poses(F, M), write, (division.link_number[j],) if given else ())
 
 
 def joint_rows(division: Division, j: int) -> Item:
     """A joint between two pieces, whose constraint makes rows."""
     found = reference(division, j)
-    return Item(
-        j, ("joint", found.key), found.places, found.numbers, lambda draft, links: (found.write(draft, links),)
-    )
+
+    def write(draft: Draft, links: Sequence[int]) -> tuple[int, ...]:
+        return (found.write(draft, links),)
+
+    return Item(j, ("joint", found.key), found.places, found.numbers, write, found.links)
 
 
 def coupling_rows(division: Division, k: int) -> Item:
@@ -428,7 +458,8 @@ def coupling_rows(division: Division, k: int) -> Item:
     coefficients = tuple(float(c) for c in own.coefficients)
     text = None if own.function is None else graph_digest(own.function)
     key = ("coupling", own.what, coefficients, text, *(side.key for side in sides), _which_free(own.offset, *added))
-    return Item(k, key, tuple(place for side in sides for place in side.places), numbers, write)
+    places = tuple(place for side in sides for place in side.places)
+    return Item(k, key, places, numbers, write, tuple(i for side in sides for i in side.links))
 
 
 def constraint_rows(division: Division, k: int) -> Item:
@@ -465,7 +496,7 @@ def force_element(division: Division, k: int) -> Item:
             with_numbers(draft, (side.write(draft, links),))
             return ()
 
-        return Item(k, (*key, side.key), side.places, flat(side.numbers, *values), along)
+        return Item(k, (*key, side.key), side.places, flat(side.numbers, *values), along, side.links)
     sides = [division.side(b) for b in own.on if b != GROUND]
 
     def between(draft: Draft, links: Sequence[int]) -> tuple[int, ...]:

@@ -17,26 +17,29 @@ from cardan.program.schedule import Round
 
 
 class Elimination:
-    """Where the blocks are in memory, from address 0 on, and the rounds that factor and solve.
+    """Where the blocks are in memory, from address `first` to `end`, and the rounds that factor and solve.
 
     `diagonal` (n,) has the addresses of the blocks on the diagonal, by columns; `below[i, j]`, i > j, those of the
-    others; `right` (n,) those of the right sides, in the place of which the solutions come.
+    others; `right` (n,) those of the right sides, `columns` of them, in the place of which the solutions come.
     """
 
-    def __init__(self, sizes: Sequence[int], pairs: Iterable[tuple[int, int]]) -> None:
+    def __init__(
+        self, sizes: Sequence[int], pairs: Iterable[tuple[int, int]], columns: int = 1, first: int = 0
+    ) -> None:
         self.sizes = np.asarray(sizes, dtype=int)
         self.given = set(pairs)
         self.order, self.columns = least_degree(len(self.sizes), self.given)
-        self.diagonal, at = _after(0, self.sizes**2)
+        self.diagonal, at = _after(first, self.sizes**2)
         self.place = {k: n for n, k in enumerate(self.order)}
         self.below: dict[tuple[int, int], int] = {}
         for k in self.order:
             for i in self.columns[k]:
                 self.below[max(i, k), min(i, k)] = at
                 at += int(self.sizes[i] * self.sizes[k])
-        self.right, at = _after(at, self.sizes)
+        self.width = columns
+        self.right, at = _after(at, columns * self.sizes)
         self.added, at = _after(at, self.sizes)
-        self.sum, self.size = _after(at, self.sizes)
+        self.sum, self.end = _after(at, self.sizes)
 
     def clear(self) -> list[Round]:
         """Set the blocks below the diagonal to zero."""
@@ -75,8 +78,8 @@ class Elimination:
         return work.rounds(4)
 
     def solve(self) -> list[Round]:
-        """In the place of the right sides the solution, corrected for what was added."""
-        once = self._once()
+        """In the place of the right sides, one column, the solution, corrected for what was added."""
+        once = self.solve_once()
         keep, correct = _Work(), _Work()
         for k in self.order:
             n, at = int(self.sizes[k]), [int(x[k]) for x in (self.right, self.added, self.sum)]
@@ -91,22 +94,24 @@ class Elimination:
             found += middle
         return [*found, *finish.rounds(2)]
 
-    def _once(self) -> list[Round]:
+    def solve_once(self) -> list[Round]:
+        """In the place of the right sides what the factors give, not corrected."""
+        m = self.width
         forward, backward = _Work(), _Work()
         for k in self.order:
             n, own, b = int(self.sizes[k]), int(self.diagonal[k]), int(self.right[k])
-            forward.add(("in", n), _inwards, own, b)
+            forward.add(("in", n, m), _inwards, own, b)
             for i in self.columns[k]:
                 address, turned = self._block(i, k)
-                key = ("forward", n, int(self.sizes[i]), turned)
+                key = ("forward", n, m, int(self.sizes[i]), turned)
                 forward.add(key, _forward, own, address, b, int(self.right[i]))
         for k in reversed(self.order):
             n, own, b = int(self.sizes[k]), int(self.diagonal[k]), int(self.right[k])
             for i in self.columns[k]:
                 address, turned = self._block(i, k)
-                key = ("backward", n, int(self.sizes[i]), turned)
+                key = ("backward", n, m, int(self.sizes[i]), turned)
                 backward.add(key, _backward, own, address, b, int(self.right[i]))
-            backward.add(("out", n), _outwards, own, b)
+            backward.add(("out", n, m), _outwards, own, b)
         return [*forward.rounds(4), *backward.rounds(4)]
 
 
@@ -231,33 +236,33 @@ def _update(n: int, n_i: int, n_j: int, turned: bool, other: bool, across: bool)
     return [f, x, z, a], [_unchanged(f), _unchanged(x), _unchanged(z), _column(changed, across)]
 
 
-def _inwards(n: int) -> Any:
+def _inwards(n: int, m: int) -> Any:
     f, F = _symbol("F", n, n)
-    b, _ = _symbol("b", n)
-    return [f, b], [_unchanged(f), _column(_inverse_transposed(F, b.T).T)]
+    b, B = _symbol("b", n, m)
+    return [f, b], [_unchanged(f), _column(_inverse_transposed(F, B.T).T)]
 
 
-def _forward(n: int, n_i: int, turned: bool) -> Any:
+def _forward(n: int, m: int, n_i: int, turned: bool) -> Any:
     f, F = _symbol("F", n, n)
     x, X = _general(n_i, n, turned)
-    (b, _), (c, _) = _symbol("b", n), _symbol("c", n_i)
-    return [f, x, b, c], [_unchanged(f), _unchanged(x), _unchanged(b), _column(c - _scaled(X, F) @ b)]
+    (b, B), (c, C) = _symbol("b", n, m), _symbol("c", n_i, m)
+    return [f, x, b, c], [_unchanged(f), _unchanged(x), _unchanged(b), _column(C - _scaled(X, F) @ B)]
 
 
-def _backward(n: int, n_i: int, turned: bool) -> Any:
-    """`b` has `y - sum X^T x` here, to be divided by `D`."""
+def _backward(n: int, m: int, n_i: int, turned: bool) -> Any:
+    """`B` has `Y - sum X^T x` here, to be divided by `D`."""
     f, _ = _symbol("F", n, n)
     x, X = _general(n_i, n, turned)
-    (b, _), (c, _) = _symbol("b", n), _symbol("c", n_i)
-    return [f, x, b, c], [_unchanged(f), _unchanged(x), _column(b - X.T @ c), _unchanged(c)]
+    (b, B), (c, C) = _symbol("b", n, m), _symbol("c", n_i, m)
+    return [f, x, b, c], [_unchanged(f), _unchanged(x), _column(B - X.T @ C), _unchanged(c)]
 
 
-def _outwards(n: int) -> Any:
+def _outwards(n: int, m: int) -> Any:
     import casadi as ca
 
     f, F = _symbol("F", n, n)
-    b, _ = _symbol("b", n)
-    x: list[Any] = [b[k] * F[k, k] for k in range(n)]
+    b, B = _symbol("b", n, m)
+    x: list[Any] = [B[k, :] * F[k, k] for k in range(n)]
     for k in reversed(range(n)):
         for i in range(k + 1, n):
             x[k] = x[k] - F[i, k] * x[i]

@@ -99,6 +99,12 @@ class View:
             self.writes[place] = ca.SX(like[k])
         return ca.vertcat(*(self.cell.symbols[k] for k in places)) if places else ca.SX(0, 1)
 
+    def put(self, kept: Any, value: Any) -> None:
+        """Write a value to places that are there already; entries that are literals of the class are not written."""
+        for k, e in enumerate(kept.nonzeros()):
+            if e.is_symbolic():
+                self.writes[self.cell.numbers[e.element_hash()]] = value.nonzeros()[k]
+
     def add(self, kept: Any, more: Any) -> None:
         """Add to a column that `room` made; entries that are structurally zero are left alone."""
         numbers = self.cell.numbers
@@ -143,6 +149,8 @@ class Step:
     outputs: list[tuple[int, Any, np.ndarray]] = field(default_factory=list)
     order: np.ndarray | None = None
     """Where each comes among all of its stage; None: after one another."""
+    members: np.ndarray | None = None
+    """The rows of `constants` that they read; None: one after the other."""
 
     def view(self, cell: Cell, nodes: Any) -> View:
         """See one more node: for every tuple its number within its class."""
@@ -205,7 +213,8 @@ class Step:
     def rows(self, number: int, constants: int, inputs: Sequence[int], states: int, outputs: Sequence[int]) -> Any:
         """The rows of the table: which call, constants, inputs, memory, outputs."""
         zero = np.zeros(self.count, dtype=np.int64)
-        at = constants + self.constants.shape[1] * np.arange(self.count)
+        members = np.arange(self.count) if self.members is None else self.members
+        at = constants + self.constants.shape[1] * members
         ins = [zero if found is None else found[2] for found in _in_places(inputs, self.inputs)]
         own = [view.cell.addresses(view.nodes) for view in self.views] + [b.addresses for b in self.blocks]
         outs = [zero if found is None else found[2] for found in _in_places(outputs, self.outputs)]
