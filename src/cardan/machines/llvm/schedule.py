@@ -42,6 +42,7 @@ class _LoopsOverNodes(Lines):
     def __init__(self, schedule: Schedule, module: Module, strided: Collection[int]) -> None:
         super().__init__(module.type, "x")
         self.schedule, self.module, self.strided = schedule, module, strided
+        self.printed: dict[int, tuple[int, list[str]]] = {}  # rounds that occur again: their number and their steps
 
     def print(self, symbol: str, n_in: int, n_out: int) -> None:
         """Define the function."""
@@ -139,9 +140,11 @@ class _LoopsOverNodes(Lines):
 
     def _round(self, k: int, r: Round) -> None:
         """For every run of rows: choose the step, and call it for each row."""
-        symbols = self._steps(f"round{k}", r.graphs)
         runs = r.runs
-        self._integers(f"runs{k}", runs)
+        if id(r) not in self.printed:
+            self.printed[id(r)] = k, self._steps(f"round{k}", r.graphs)
+            self._integers(f"runs{k}", runs)
+        k, symbols = self.printed[id(r)]
         i, outer = self._for(str(len(runs)))
         at = self.new(f"mul i64 {i}, {runs.shape[1]}")
         run = [self._at(f"runs{k}", self.new(f"add i64 {at}, {c}")) for c in range(runs.shape[1])]
