@@ -57,8 +57,11 @@ class Pose:
 
     def __post_init__(self) -> None:
         """Check and freeze the numbers."""
-        free = is_free(self.position)  # free numbers come from the model itself, in a validated pose
-        position = np.array(self.position) if free else numbers("pose", "position", self.position, (3,))
+        # free numbers come from the model itself, in a validated pose
+        position = np.array(self.position) if is_free(self.position) else numbers("pose", "position", self.position, (3,))
+        if is_free(self.rotation):
+            object.__setattr__(self, "position", position)
+            return
         given = [name for name in ("rotation", "quaternion", "rpy") if getattr(self, name) is not None]
         if len(given) > 1:
             raise ModelError(f"pose: give the rotation once, not as {' and as '.join(given)}")
