@@ -39,7 +39,7 @@ from cardan.formulation.large.division import (
     force_element,
     joint_rows,
 )
-from cardan.formulation.large.elimination import Elimination
+from cardan.formulation.large.system import System
 from cardan.formulation.large.steps import Cell, Stage, Step, View
 from cardan.formulation.measured_joint import dual
 from cardan.formulation.recursion import Nodes
@@ -132,7 +132,7 @@ class LargeMechanics:
         if bodies_apart and "lam" not in self.outputs:
             self._leave_out_rows()
         self.connected: list[ConnectionClass] = []
-        self.system = Elimination(self.sizes(), self.touching(), columns, first=len(self.outputs))
+        self.system = System(self.sizes(), self.touching(), columns, first=len(self.outputs))
 
     # Inputs.
 
@@ -465,7 +465,7 @@ class LargeMechanics:
         """The blocks of pairs of connections that share a piece."""
         pairs: dict[tuple[int, int, int, int], list[tuple[int, int]]] = {}
         for i, c, k, j, d, n in self._pairs():
-            if self.connected[c].number[i] < self.connected[d].number[j]:
+            if not self.system.is_below(self.connected[c].number[i], self.connected[d].number[j]):
                 i, c, k, j, d, n = j, d, n, i, c, k
             pairs.setdefault((c, k, d, n), []).append((i, j))
         steps = []

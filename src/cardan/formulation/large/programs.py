@@ -35,7 +35,7 @@ def forward_dynamics(
     apart = has_large_subtrees(model) if bodies_apart is None else bodies_apart
     L = LargeMechanics(model, kept, inputs, outputs, bodies_apart=apart, p=p)
     power = [name for name in outputs if name == "P"]
-    stages = [L.clear(*power), *L.system.clear(), *L.before, *L.forces(), L.rows(L.acceleration_gap), L.coupled()]
-    stages += [*L.system.factor(), *L.system.solve(), *L.pulled("a", "a0", -1.0)]
+    stages = [L.clear(*power), *L.system.clear, *L.before, *L.forces(), L.rows(L.acceleration_gap), L.coupled()]
+    stages += [*L.system.factor, *L.system.solve, *L.pulled("a", "a0", -1.0)]
     stages += [L.give("a", lambda step, kind, links, a: L.output(step, "a", links, a)), L.told(*power)]
     return schedule_of(stages, L.cells, L.system.end)
