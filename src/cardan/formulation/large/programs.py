@@ -10,7 +10,7 @@ from cardan.algebra.matrix import Matrix
 from cardan.formulation.large.division import MOST_LINKS, subtrees
 from cardan.formulation.large.mechanics import LargeMechanics
 from cardan.formulation.large.steps import schedule_of
-from cardan.formulation.light import lent_to_joints
+from cardan.formulation.light import lent_to_joints, lent_to_links
 from cardan.model.model import Model
 from cardan.program.schedule import Schedule
 
@@ -22,8 +22,8 @@ def has_large_subtrees(model: Model) -> bool:
 
 def can_loop(model: Model, bodies_apart: bool) -> bool:
     """Whether a mechanism with rows can be looped: links without inertia, and rotors of single links, are not yet."""
-    if bodies_apart and any(link.armature is not None for link in model.tree.links):
-        return False
+    if bodies_apart:
+        return not any(link.armature is not None for link in model.tree.links) and not np.any(lent_to_links(model))
     return not np.any(lent_to_joints(model))
 
 
