@@ -76,9 +76,7 @@ def _scaled_each(model: Model, rows: np.ndarray) -> np.ndarray:
     return scaled(rows.reshape(-1, rows.shape[-1]), np.tile(row_sizes(model), len(rows))).reshape(rows.shape)
 
 
-def _damped_steps(
-    model: Model, q: np.ndarray, free: np.ndarray, t: float
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _damped_steps(model: Model, q: np.ndarray, free: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Configurations (n, nq), residuals (n, nl) there and their steepest slopes (n,), by Levenberg-Marquardt steps.
 
     After the gap of a system is below the tolerance one more step closes it to rounding.

@@ -62,8 +62,14 @@ def _feed(h: Any, thing: Any, above: tuple[int, ...]) -> None:
     above = (*above, id(thing))
     h.update(f"<{type(thing).__qualname__}>".encode())
     if isinstance(thing, Model):
-        words = [thing.key, thing.name, thing.body_names, thing.joint_names, [f.name for f in thing.forces]]
-        words += [[(p.name, p.nominal.tolist()) for p in thing.parameters], thing.coordinate_names]
+        names = (
+            thing.name,
+            thing.body_names,
+            thing.joint_names,
+            [f.name for f in thing.forces],
+            thing.coordinate_names,
+        )
+        words = (thing.key, names, [(p.name, p.nominal.tolist()) for p in thing.parameters])
         h.update(repr(words).encode() + thing.start().tobytes())
         h.update(b"" if thing.values is None else np.ascontiguousarray(thing.values).tobytes())
     elif isinstance(thing, np.ndarray) and thing.dtype != object:

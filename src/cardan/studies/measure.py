@@ -98,8 +98,9 @@ class Measure:
         units = " and ".join(dict.fromkeys(about.units))
         if self.over == WHOLE:
             return Described(("time", *axes), (None, *along), units, about.description)
-        words = f"{WORDS[self.over]} {about.description}"
-        return Described(axes, along, _UNITS.get(self.over, lambda unit: unit)(units), words)
+        if self.over in _UNITS:
+            units = _UNITS[self.over](units)
+        return Described(axes, along, units, f"{WORDS[self.over]} {about.description}")
 
 
 def measures_of(given: Any) -> dict[str, Measure]:
@@ -197,8 +198,9 @@ REDUCTIONS: dict[str, Reducer] = {
 """By name; padding after the end of a run is left out."""
 
 WORDS = {
-    "max": "largest", "min": "smallest", "peak": "largest magnitude of", "range": "range of", "mean": "mean over time of",
-    "rms": "root mean square over time of", "integral": "integral over time of", "first": "first", "final": "final",
+    "max": "largest", "min": "smallest", "peak": "largest magnitude of", "range": "range of",
+    "mean": "mean over time of", "rms": "root mean square over time of",
+    "integral": "integral over time of", "first": "first", "final": "final",
     "time_of_max": "time of the largest", "time_of_min": "time of the smallest",
 }  # fmt: skip
 _UNITS: dict[str, Callable[[str], str]] = {

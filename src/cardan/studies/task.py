@@ -331,7 +331,9 @@ def _require_free(model: Model, name: str) -> None:
                for f in free_fields(x)]  # fmt: skip
         known = [*joints, *(f"{joint}{RATE}" for joint in joints), *own, "gravity"]
         if name.rpartition(".")[0] in {each.rpartition(".")[0] for each in known}:
-            raise UnknownNameError(str(error).replace(f"model {model.name!r}", f"sweep: model {model.name!r}")) from None
+            raise UnknownNameError(
+                str(error).replace(f"model {model.name!r}", f"sweep: model {model.name!r}")
+            ) from None
         raise UnknownNameError(
             f"sweep: {name!r} is neither a parameter of model {model.name!r} that can be freed ('crank.mass'), nor a "
             f"joint ('A'), nor a joint's rate ('A.rate'){nearest(name, known)}"
