@@ -84,7 +84,8 @@ class Study:
             for name, (of, values, words) in self.variables.items()
         }
         made["status"] = (dims, self.state.reshape(shape), {"long_name": "0 not computed, 1 computed, 2 failed"})
-        return xarray.Dataset(made, {**coords, **self.coords}, {k: v for k, v in self.about.items() if k != "units"})
+        words = {k: v for k, v in self.about.items() if k not in ("units", "notes")}
+        return xarray.Dataset(made, {**coords, **self.coords}, {**words, **self.about.get("notes", {})})
 
     @property
     def failed(self) -> np.ndarray:
