@@ -46,8 +46,9 @@ class _SweepGroup(TyperGroup):
     """A group whose command `run` need not be named: `cardan sweep study.yaml`."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Insert `run` where the first word is no command."""
-        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+        """Insert `run` before a file or an option; another word is a command, or a slip of the pen."""
+        word = args[0] if args else ""
+        if word not in (*self.commands, *ctx.help_option_names) and (word[:1] == "-" or Path(word).suffix):
             args = ["run", *args]
         return list(super().parse_args(ctx, args))
 

@@ -76,6 +76,11 @@ RUN: Entries = {
     "form": Entry(TEXT, "of `gear`: `stabilised` or `index1`"),
     "max_order": Entry(COUNT, "of `gear`, `bdf` and `adams`: highest order"),
 }
+# What messages say of Python arguments, and the same in a study file.
+WRITTEN = {
+    "sweep: ": "", "design: ": "", "samples=, as samples=256": "'samples: 256'", "step=1e-3 (s)": "step: 1 ms",
+    "design='grid'": "design: grid",
+}  # fmt: skip
 METHOD_OPTIONS = ("baumgarte", "damping", "form", "max_order")
 SPAN: Entries = {
     "from": Entry(None, "first value", needed=True),
@@ -118,13 +123,17 @@ def read_study_file(path: Path, load: Load) -> StudyFile:
     top = NodeReader(parse_yaml(read_text(path), source), source)
     table = top.table("")
     if "study" not in table.entries:
-        hint = "; it is a model, so name it in a study file: 'model: FILE'" if "cardan" in table.entries else ""
-        raise top.error(f"the file does not say 'study: {VERSION}'; is it a study file?{hint}", 1)
+        words = "it is a model; name it in a study file, as 'model: FILE'"
+        hint = words if "cardan" in table.entries else "is it a study file?"
+        raise top.error(f"the file does not say 'study: {VERSION}'; {hint}", 1)
     version = top.inner(table.entries["study"], "study")
     if version.number("number") != VERSION:
         raise version.error(f"must be {VERSION}, got {described(version.node)}; it is the format's version")
     values = entries_of(top.owned("study"), SECTIONS)
-    part = lambda name: _part(top, table, name)
+
+    def part(name: str) -> NodeReader:
+        return _part(top, table, name)
+
     model = _model(part, values, load, path.parent)
     design = _design(part, values, model, path.parent, top)
     run = _run(part("run"), model)
@@ -150,7 +159,9 @@ def _placed(reader: NodeReader) -> Iterator[None]:
         text = str(error)
         if text.startswith(f"{reader.source}:"):
             raise
-        raise reader.error(text.removeprefix("sweep: ").removeprefix("design: ")) from None
+        for argument, entry in WRITTEN.items():
+            text = text.replace(argument, entry)
+        raise reader.error(text) from None
 
 
 def _model(part: Callable[[str], NodeReader], values: Mapping[str, Any], load: Load, folder: Path) -> Model:
@@ -191,14 +202,14 @@ def _design(
 
 def _parameter(reader: NodeReader, model: Model, name: str) -> Any:
     """Values, or a distribution, of a parameter in its unit."""
-    vectors = isinstance(reader.node, List) and all(isinstance(item, List) for item in reader.node.items)
-    unit = columns_of(model, (f"{name}[0]" if vectors and reader.node.items else name,))[1][0].unit or "number"
+    if isinstance(reader.node, List) and reader.node.items and isinstance(reader.node.items[0], List):
+        unit = columns_of(model, (f"{name}[0]",))[1][0].unit or "number"
+        return [[x.number(unit) for x in row.items()] for row in reader.items()]
+    unit = columns_of(model, (name,))[1][0].unit or "number"
     if isinstance(reader.node, Scalar):
         return reader.number(unit)
     if isinstance(reader.node, List):
-        if not vectors:
-            return np.array([item.number(unit) for item in reader.items()])
-        return np.array([[x.number(unit) for x in row.items()] for row in reader.items()])
+        return [item.number(unit) for item in reader.items()]
     return _span_or_distribution(reader, unit)
 
 
@@ -238,6 +249,7 @@ def _run(reader: NodeReader, model: Model) -> Run:
             for name, node in joints.table("{A: 30 deg}").entries.items():
                 own = reader.inner(node, f"{what}.{name}")
                 with _placed(own):
+                    model.q_slice(name.partition("[")[0])
                     unit = columns_of(model, (f"{name}{suffix}",))[1][0].unit
                 values[what][name] = own.number(unit)
     options = {name: values.pop(name) for name in METHOD_OPTIONS if name in values}
