@@ -45,7 +45,7 @@ class Column:
     sort: str  # "parameter", "coordinate", "rate", or "value" of a function without a model
     place: Any = None  # number in `p`, or the joint's coordinate by name
     unit: str = ""
-    moves_loops: bool = False
+    moves_start: bool = False
 
 
 @dataclass
@@ -148,19 +148,12 @@ class Task:
             if not wants_start:
                 yield rows, (bound,)
                 continue
-            q, reasons = self._closed(bound, values[rows])
+            q, v, reasons = self._starts(bound, values[rows])
             for k, why in reasons.items():
                 found.fail(int(rows[k]), why)
             good = np.array([k for k in range(len(rows)) if k not in reasons], dtype=int)
-            if not len(good):
-                continue
-
-            def velocities(keep: np.ndarray, bound: Model = bound, q: np.ndarray = q, rows: np.ndarray = rows) -> Any:
-                part = _part(bound, keep)
-                return part, q[keep], self._velocities(part, q[keep], values[rows[keep]])
-
-            for keep, start in _halving(good, velocities, found, rows):
-                yield rows[keep], start
+            if len(good):
+                yield rows[good], (bound if len(good) == len(rows) else _part(bound, good), q[good], v[good])
 
     def _bound(self, values: np.ndarray) -> Model:
         """The model at the members' values (k, columns) of its free parameters."""
@@ -179,26 +172,34 @@ class Task:
         """Coordinates or rates of the members by name, each (k,)."""
         return {c.place: values[:, k] for k, c in enumerate(self.columns) if c.sort == sort}
 
-    def _closed(self, bound: Model, values: np.ndarray) -> tuple[np.ndarray, dict[int, str]]:
-        """Configurations (k, nq) with the loops closed, and reasons where that is impossible.
+    def _starts(self, bound: Model, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, dict[int, str]]:
+        """Configurations (k, nq) and velocities (k, nv) that fit the loops, and reasons where there are none.
 
-        Members that differ only in numbers that move no loop, masses for example, are closed together.
+        Members that differ only in numbers which move no loop, masses for example, have the same start.
         """
-        moving = [k for k, column in enumerate(self.columns) if column.moves_loops]
-        _, first, same = np.unique(values[:, moving], axis=0, return_index=True, return_inverse=True)
-        if not moving:
+        moving = [k for k, column in enumerate(self.columns) if column.moves_start]
+        if moving:
+            _, first, same = np.unique(values[:, moving], axis=0, return_index=True, return_inverse=True)
+            same = same.reshape(-1)
+        else:
             first, same = np.zeros(1, dtype=int), np.zeros(len(values), dtype=int)
-        part, own = _part(bound, first), values[first]
-        t = self.run.start if isinstance(self.run, Run) else 0.0
+        part, own, found = _part(bound, first), values[first], Results.empty(len(first))
         q, free = self._guess(own)
-        q, reasons = close_each(part, q, free, t)
+        q, reasons = close_each(part, q, free, self._start_time)
         closed = np.array([k for k in range(len(q)) if k not in reasons], dtype=int)
-        if len(closed):
-            changed = ranks_that_differ(_part(part, closed), q[closed])
-            reasons |= {int(closed[k]): why for k, why in changed.items()}
-        same = same.reshape(-1)
+        changed = ranks_that_differ(_part(part, closed), q[closed]) if len(closed) else {}
+        reasons |= {int(closed[k]): why for k, why in changed.items()}
+        v = np.zeros((len(q), bound.nv))
+        good = np.array([k for k in range(len(q)) if k not in reasons], dtype=int)
+        for keep, rates in _halving(good, lambda k: self._velocities(_part(part, k), q[k], own[k]), found):
+            v[keep] = rates
+        reasons |= found.reasons
         bad = np.flatnonzero(np.isin(same, list(reasons))) if reasons else np.zeros(0, dtype=int)
-        return q[same], {int(k): reasons[int(same[k])] for k in bad}
+        return q[same], v[same], {int(k): reasons[int(same[k])] for k in bad}
+
+    @property
+    def _start_time(self) -> float:
+        return self.run.start if isinstance(self.run, Run) else 0.0
 
     def _guess(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Configurations (k, nq) before the loops are closed, and which rates (nv,) may move them."""
@@ -220,7 +221,6 @@ class Task:
         """Velocities (k, nv) that fit the loops."""
         model, given = bound.unbound, self._given(values, "rate")
         q0, v0 = (self.run.q0, self.run.v0) if isinstance(self.run, Run) else (None, None)
-        start = self.run.start if isinstance(self.run, Run) else 0.0
         if isinstance(q0, str):
             q0 = named_state("sweep", "q0", model, q0)
         if v0 is None and isinstance(q0, State):
@@ -231,7 +231,7 @@ class Task:
             apart = {name: value for name, value in (v0 or {}).items() if name not in given}  # type: ignore[union-attr]
             v0 = {**apart, **given}
         v, free = read_rates("sweep", "v0", model, None, v0)
-        return project_velocity(bound, q, np.broadcast_to(v, (len(q), model.nv)), free, start)
+        return project_velocity(bound, q, np.broadcast_to(v, (len(q), model.nv)), free, self._start_time)
 
     # Runs and functions.
 
@@ -350,7 +350,7 @@ def _column(model: Model, name: str, sort: str, place: Any) -> Column:
         else:
             read_rates("sweep", "v0", model.unbound, None, {place: 0.0})
         kind = model.joint(stem).kind
-        return Column(name, sort, place, (kind.q_units if sort == "coordinate" else kind.v_units)[k], sort != "rate")
+        return Column(name, sort, place, (kind.q_units if sort == "coordinate" else kind.v_units)[k], True)
     stem, number = place
     parameter, at = model.parameters[stem], model.parameters.slice_of(stem)
     if number is None and parameter.size != 1:
@@ -424,7 +424,7 @@ def _halving(
 
     `numbers` are those of the members among the results, where `rows` count only some of them.
     """
-    left = [rows]
+    left = [rows] if len(rows) else []
     while left:
         some = left.pop()
         try:
