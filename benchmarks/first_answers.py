@@ -1,8 +1,8 @@
 """Time the first answer of every robot and mechanism: `python -m benchmarks.first_answers [WORDS] [--seconds N]`.
 
-Each case is one question to one mechanism in one formulation, in a fresh process with an empty cache of kernels: forward
-dynamics, or a run of 0.01 s with one integrator. What is measured is kept in a file of lines, so that a survey that was
-stopped goes on; cases whose words are all in WORDS are asked anew. The table names the slowest.
+Each case is one question to one mechanism in one formulation, in a fresh process with an empty cache of kernels:
+forward dynamics, or a run of 0.01 s with one integrator. What is measured is kept in a file of lines, so that a survey
+that was stopped goes on; cases that have all of WORDS are asked anew. The table names the slowest.
 """
 
 from __future__ import annotations
@@ -134,8 +134,8 @@ def report(found: dict[str, dict[str, float | str]]) -> str:
     lines = [
         "# The first answer, cold",
         "",
-        f"{date.today()}, `python -m benchmarks.first_answers`. Seconds in a fresh process with an empty cache of kernels,",
-        "from the model to the first answer: processor time, and time by the clock of a machine that others use too.",
+        f"{date.today()}, `python -m benchmarks.first_answers`. Seconds in a fresh process with an empty cache of",
+        "kernels, from the model to the first answer: processor time, and time by the clock of a machine that others use too.",
         f"{len(answered)} cases answered; {len(late)} of them took more than {GOAL:.0f} s of the processor.",
         f"{len(found) - len(answered)} were refused or late, for the reasons below.",
         "",

@@ -137,7 +137,7 @@ class Builder:
         return code
 
     def text(self, dtype: str, lanes: int, tables: bool = False) -> str:
-        """What is compiled: LLVM IR of the loop on `lanes` lanes (1 or the host's); with `tables`, so as to be quick."""
+        """What is compiled: LLVM IR of the loop on `lanes` lanes (1 or the host's); `tables`: long graphs as tables."""
         recorded = self.recorded()
         with doing(f"printing {sum(self.operations().values()):,} operations"):
             return self._printer(dtype, lanes, tables).print_program(self.program, recorded)
@@ -168,8 +168,9 @@ def _size(recorded: Graph | March) -> int:
     return sum(len(piece.op) for piece in pieces if isinstance(piece, Graph))
 
 
-def _never() -> None:
-    """Stands for the recording of a program that was recorded."""
+def _never() -> March:
+    """Stand for the recording of a program that was recorded."""
+    raise AssertionError
 
 
 def stored() -> Iterator[tuple[str | int, ...]]:
@@ -190,7 +191,7 @@ def text_of(recipe: bytes) -> str:
     data = zlib.decompress(recipe)
     if data.startswith(b"T"):
         return data[1:].decode()
-    printer, program, recorded = pickle.loads(data[1:])  # noqa: S301  the cache is sealed, as it holds machine code
+    printer, program, recorded = pickle.loads(data[1:])  # ours: the cache is sealed, as it holds machine code
     text: str = printer.print_program(program, recorded)
     return text
 

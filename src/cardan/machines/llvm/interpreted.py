@@ -1,7 +1,7 @@
 """Print a graph as a table, and the loop that carries it out: for long graphs that must answer soon.
 
-LLVM takes about 15 s for a million lines of straight code, even of its quick kind. A table is data, which it copies. The
-loop has a few lines for each kind of operation. They are printed as those of straight code are, and so have its bits.
+LLVM takes about 15 s for a million lines of straight code, even of its quick kind. A table is data, which it copies.
+The loop has a few lines for each kind of operation, printed as those of straight code are; so it has the same bits.
 
 Values lie in memory, a vector of lanes each; a place serves again when its value is read no more. Operations of one
 kind stand side by side where their operands allow it, so that a processor seldom guesses wrongly what comes next.
@@ -23,29 +23,22 @@ LEAST = 1000  # values of a graph from which on it is a table
 WINDOW = 1024  # operations among which those of one kind are put side by side
 ON_STACK = 1 << 17  # bytes of values past which malloc provides them: threads may have small stacks
 
-# One kind of operation: its inputs' number, and what is done with them, as a graph of its own.
+# One kind of operation: how many numbers it reads, and what is done with them, as a graph of its own.
 Kind = tuple[int, tuple[tuple[str, tuple[int, ...]], ...]]
 
 
 @dataclass(frozen=True)
-class Operation:
-    """One operation of a table: its kind, the value that it computes, and the values that it reads."""
-
-    kind: int
-    value: int
-    reads: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class Table:
-    """Operations in order, the kinds by number, and the place in memory of every value, of which `size` are needed.
+    """Operations in order: kind, value computed and values read; the place in memory of every value, of `size` places.
 
-    A place may belong to several values, one after the other. `constants` and `inputs` have theirs from the beginning.
+    A place may belong to several values, one after the other. Constants and inputs have theirs from the beginning.
     """
 
     kinds: list[Kind]
-    operations: list[Operation]
-    places: dict[int, int]
+    kind: list[int]
+    value: list[int]
+    reads: list[tuple[int, ...]]
+    place: list[int]
     size: int
     constants: list[float]
     inputs: list[tuple[int, int, int]]
@@ -57,80 +50,104 @@ class Table:
         """Runs of one kind: its number, a count, and for each the places of the result and the operands in bytes."""
         import numpy as np
 
-        numbers: list[int] = []
-        place, last = self.places, -1
-        head = 0
-        for operation in self.operations:
-            if operation.kind != last:
-                last, head = operation.kind, len(numbers)
-                numbers += (last, 0)
-            numbers[head + 1] += 1
-            numbers.append(unit * place[operation.value])
-            numbers += [unit * place[a] for a in operation.reads]
-        return np.array([*numbers, len(self.kinds), 0], "<i4")
+        kind, place = np.array(self.kind, dtype=np.intp), np.array(self.place) * unit
+        begins = np.flatnonzero(np.diff(kind, prepend=-1))
+        counts = np.diff(begins, append=len(kind))
+        width = np.array([1 + count for count, _ in self.kinds], dtype=np.intp)[kind]
+        width[begins] += 2
+        after = np.cumsum(width)
+        table = np.empty(after[-1] + 2, "<i4")
+        heads = after[begins] - width[begins]
+        table[heads], table[heads + 1] = kind[begins], counts
+        for number, (count, _) in enumerate(self.kinds):
+            of = np.flatnonzero(kind == number)
+            value = np.array([(self.value[n], *self.reads[n]) for n in of.tolist()], dtype=np.intp)
+            table[after[of][:, None] + np.arange(-1 - count, 0)] = place[value]
+        table[-2:] = len(self.kinds), 0
+        return table
 
 
 def tabulate(graph: Graph, cleared: bool = False) -> Table:
     """The operations that matter, products fused into sums as in straight code; with `cleared` zeros are no outputs."""
+    import numpy as np
+
     uses = graph.uses()
     fused = fused_products(graph, uses)
-    number: dict[Kind, int] = {}
-    operations: list[Operation] = []
-    depth: list[int] = []  # how many operations of its window each waits for
-    within: dict[int, int] = {}
+    number: dict[tuple[str, int], int] = {}  # of a kind, by the operation and the place of the product that it takes
+    kinds: list[Kind] = []
+    kind: list[int] = []
+    value: list[int] = []
+    reads: list[tuple[int, ...]] = []
+    depth = [0] * len(graph.op)  # behind how many operations of its window each is, in windows that follow one another
     fixed: dict[str, list[int]] = {"const": [], "input": []}
+    floor = 0
     for k, (op, args) in enumerate(zip(graph.op, graph.args, strict=True)):
         if not uses[k] or k in fused:
             continue
         if op in fixed:
             fixed[op].append(k)
             continue
-        kind, reads = _kind(graph, op, args, k, fused)
-        if len(operations) % WINDOW == 0:
-            within.clear()
-        within[k] = 1 + max([within.get(a, 0) for a in reads])
-        depth.append(within[k])
-        operations.append(Operation(number.setdefault(kind, len(number)), k, reads))
-    order = sorted(range(len(operations)), key=lambda n: (n // WINDOW, depth[n], operations[n].kind))
-    operations = [operations[n] for n in order]
+        takes = -1
+        if op == "add" or op == "sub":
+            takes = 0 if fused.get(args[0]) == k else 1 if fused.get(args[1]) == k else -1
+            if takes >= 0:
+                factors = graph.args[args[takes]]
+                args = (factors[0], factors[-1], args[1 - takes])
+        found = number.get((op, takes))
+        if found is None:
+            found = number[op, takes] = len(kinds)
+            kinds.append(_kind(op, len(args), takes))
+        if len(value) % WINDOW == 0:
+            floor += WINDOW
+        depth[k] = 1 + max(floor, *[depth[a] for a in args])
+        kind.append(found)
+        value.append(k)
+        reads.append(args)
+    order = np.lexsort((kind, [depth[k] for k in value])).tolist()
+    kind, value, reads = ([column[n] for n in order] for column in (kind, value, reads))
     stored = [o for o in graph.outputs if o[0] >= 0 and not (cleared and _is_zero(graph, o[2]))]
-    begin = {k: n for n, k in enumerate([*fixed["const"], *fixed["input"]])}
-    places, size = _placed(operations, begin, {k for _, _, k in stored})
+    first = [*fixed["const"], *fixed["input"]]
+    place, size = _placed(len(graph.op), first, value, reads, {k for _, _, k in stored})
     return Table(
-        [*number], operations, places, size, [graph.args[k][0] for k in fixed["const"]],
-        [(*graph.args[k], begin[k]) for k in fixed["input"]], [(p, e, places[k]) for p, e, k in stored],
+        kinds, kind, value, reads, place, size, [graph.args[k][0] for k in fixed["const"]],
+        [(*graph.args[k], place[k]) for k in fixed["input"]], [(p, e, place[k]) for p, e, k in stored],
     )  # fmt: skip
 
 
-def _kind(
-    graph: Graph, op: str, args: tuple[int, ...], k: int, fused: dict[int, int]
-) -> tuple[Kind, tuple[int, ...]]:  # fmt: skip
-    """The kind of an operation, and what it reads."""
-    for place, a in enumerate(args):
-        if fused.get(a) == k:
-            factors = graph.args[a]
-            reads = (factors[0], factors[-1], args[1 - place])
-            return (3, (("mul", (0, 1)), (op, (3, 2) if place == 0 else (2, 3)))), reads
-    return (len(args), ((op, tuple(range(len(args)))),)), args
+def _kind(op: str, arity: int, takes: int) -> Kind:
+    """An operation on numbers of its own; or a sum whose operand `takes` is the product of the first two numbers."""
+    if takes < 0:
+        return arity, ((op, tuple(range(arity))),)
+    return 3, (("mul", (0, 1)), (op, (3, 2) if takes == 0 else (2, 3)))
 
 
 def _is_zero(graph: Graph, k: int) -> bool:
     return graph.op[k] == "const" and graph.args[k][0] == 0.0
 
 
-def _placed(operations: list[Operation], begin: dict[int, int], kept: set[int]) -> tuple[dict[int, int], int]:
-    """A place for every value, and how many places there are; values in `begin` and `kept` keep theirs to the end."""
-    last = {a: n for n, operation in enumerate(operations) for a in operation.reads}
-    places, size, free = dict(begin), len(begin), list[int]()
-    for n, operation in enumerate(operations):
-        for a in {*operation.reads}:
-            if last[a] == n and a not in begin and a not in kept:
-                free.append(places[a])
+def _placed(
+    count: int, first: list[int], value: list[int], reads: list[tuple[int, ...]], kept: set[int]
+) -> tuple[list[int], int]:  # fmt: skip
+    """A place for each of `count` values, and how many there are; `first` and `kept` have theirs to the end."""
+    last = [-1] * count
+    for n, operands in enumerate(reads):
+        for a in operands:
+            last[a] = n
+    for k in (*first, *kept):
+        last[k] = -1
+    place, size, free = [0] * count, len(first), list[int]()
+    for n, k in enumerate(first):
+        place[k] = n
+    for n, operands in enumerate(reads):
+        for a in operands:
+            if last[a] == n:
+                last[a] = -1  # an operation may read a value twice
+                free.append(place[a])
         if free:
-            places[operation.value] = free.pop()
+            place[value[n]] = free.pop()
         else:
-            places[operation.value], size = size, size + 1
-    return places, size
+            place[value[n]], size = size, size + 1
+    return place, size
 
 
 def print_table(graph: Graph, symbol: str, module: Module, cleared: bool, ahead: int) -> None:
@@ -223,7 +240,7 @@ def _loop(symbol: str, kinds: list[Kind], module: Module) -> str:
 
 def _case(label: str, kind: Kind, module: Module) -> list[str]:
     """Lines of one kind: load the operands, do what straight code does, store the result."""
-    t, (n, steps) = module.type, kind
+    n, steps = kind
     graph = Graph(["input"] * n, [(0, i) for i in range(n)], [(0, 0, n + len(steps) - 1)], [n], [1])
     for op, args in steps:
         graph.op.append(op)

@@ -336,6 +336,7 @@ class ThreadLine(StraightLine):
         return self.new(f"load volatile {self.t.scalar}, ptr {at}, align {self.t.align}")
 
     def value(self, k: int) -> str:
+        """Print one operation; the name of its result."""
         op = self.graph.op[k]
         return self._judged(k) if op in _LOGIC else super().value(k)
 

@@ -92,7 +92,7 @@ class _Variant:
         setattr(self.loops, "wide" if wide else "row", rows)  # last: it tells other threads that the ufunc exists
 
     def _improve(self, wide: bool, kind: str, lanes: int, code: bytes, text: str, is_full: bool) -> None:
-        """Replace what is there by quick code or by full code, unless that was done; `text` is the digest of its text."""
+        """Replace what is there by quick or full code, unless that was done; `text` is the digest of its text."""
         if wide not in self.to_come:
             return
         self._install(wide, code)
