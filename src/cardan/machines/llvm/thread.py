@@ -130,7 +130,7 @@ class ThreadLine(StraightLine):
         self, graph: Graph, module: Module, load: Load, store: Store, in_place: bool = False, same: bool = False,
         cleared: bool = False, early: int = 0, looped: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(graph, module, frozenset(), in_place, sparse=True, cleared=cleared)
+        super().__init__(graph, module, "v", frozenset(), in_place, sparse=True, cleared=cleared)
         self.same, self.early, self.looped = same, early or EARLY, looped
         self.groups: list[tuple[int, int]] = []  # port and first element of angles that one turn of the loop takes
         self.block = ""  # the one that lines are added to
@@ -258,7 +258,7 @@ class ThreadLine(StraightLine):
             if self.graph.op[k] in ("sin", "cos") and self.graph.args[k][0] not in self._pairs:
                 together = self._together(steps, n)
                 self._pairs |= zip(together, self._take_sincos([self._operand(a) for a in together]), strict=True)
-            self.name[k] = self._value(k)
+            self.name[k] = self.value(k)
             for port, element, value in when.get(k, ()):
                 self._store(port, element, self._operand(value))
         for move in before[len(steps)]:
@@ -335,9 +335,10 @@ class ThreadLine(StraightLine):
         # volatile: the compiler would load it once and keep it
         return self.new(f"load volatile {self.t.scalar}, ptr {at}, align {self.t.align}")
 
-    def _value(self, k: int) -> str:
+    def value(self, k: int) -> str:
+        """Print one operation; the name of its result."""
         op = self.graph.op[k]
-        return self._judged(k) if op in _LOGIC else super()._value(k)
+        return self._judged(k) if op in _LOGIC else super().value(k)
 
     def _judged(self, k: int) -> str:
         """A comparison, or what depends on one. Its truth serves at once where it is read soon, not by the number."""
