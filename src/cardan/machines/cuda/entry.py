@@ -1,8 +1,9 @@
 """The kernel around a program's body, printed as LLVM IR for a GPU: one thread takes one row of a batch.
 
-`@rows` has 64-bit arguments only (`words_of` puts them together): the number of rows, then for each port its address,
-its strides in bytes along up to three axes of the batch, and along the axes of a row. The first batch axis runs along
-the threads, the others are the second and third axis of the grid. So arrays with any strides are read where they are.
+`@rows` has 64-bit arguments only (`forms.words_of` puts them together): the number of rows, then for each port its
+address, its strides in bytes along up to three axes of the batch, and along the axes of a row. The first batch axis
+runs along the threads, the others are the second and third axis of the grid. So arrays with any strides are read where
+they are.
 
 A graph is printed into the kernel. Any other body is the one that the CPU's loop calls, on one lane
 (`machines/llvm/batch_loop.py`): a thread copies its row into arrays of its own, which LLVM turns into registers.
@@ -13,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cardan.machines.cuda.driver import rest_of
+from cardan.machines.cuda.forms import ANY, DENSE, PACKED, SYMBOL
 from cardan.machines.cuda.stages import stage_lines
 from cardan.machines.llvm.batch_loop import print_body
 from cardan.machines.llvm.module import SHARING, Lines, Module, VectorType
@@ -24,16 +26,10 @@ from cardan.program.schedule import Schedule
 from cardan.program.stages import Stages
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cardan.program.program import Recorded
 
-SYMBOL = "rows"
-THREADS = 64  # of a block
-BATCH_AXES = 3  # of a launch
 FLAT = 10_000  # operations up to which stages are one line: the cache of instructions has room for 8,000
 LONG = 5000  # operations from which on that line is two kernels in float64
-ANY, NARROW, PACKED, DENSE = "", "narrow", "packed", "dense"  # forms of arrays
 # rows of so many numbers pass through memory of the block, of at most so many bytes
 MANY, STAGED = 48, 36 * 1024
 _LARGE = 64  # elements of a port that stays in memory past which it is copied in a loop: code takes time to compile
@@ -124,38 +120,6 @@ def finished_text(module: Module, *symbols: str) -> str:
     bounds += "".join(f"!{n} = {kernel}\n" for n, kernel in zip(numbers, kernels, strict=True))
     bounds += '!1 = !{}\n!2 = distinct !{!2, !3}\n!3 = !{!"llvm.loop.unroll.disable"}\n'
     return module.text() + bounds
-
-
-def words_of(
-    rows: int, ports: Sequence[tuple[int, Sequence[int], Sequence[int]]]
-) -> list[int]:  # fmt: skip
-    """Arguments of the kernel: each port has its address, its strides along the batch's axes, and along its own."""
-    words = [rows]
-    for address, batch, core in ports:
-        words += [address, *batch, *([0] * (BATCH_AXES - len(batch))), *core]
-    return words
-
-
-def form_of(
-    program: Program, rows: int, others: Sequence[int], ports: Sequence[tuple[int, Sequence[int], Sequence[int]]],
-    size: int,
-) -> str:  # fmt: skip
-    """What is known of arrays of numbers of `size` bytes, given as for `words_of`.
-
-    "narrow": one batch axis of fewer than 2^32 rows, strides from 0 to 2^32. "packed": the elements of a row lie side
-    by side in C order besides. "dense": so do the rows.
-    """
-    strides = [s for _, batch, core in ports for s in (*batch[:1], *core)]
-    if rows >= 2**32 or any(n > 1 for n in others) or not all(0 <= s < 2**32 for s in strides):
-        return ANY
-    form = DENSE
-    for port, (_, batch, core) in zip(program.ports, ports, strict=True):
-        n = port.matrix[1]
-        if tuple(core) != {0: (), 1: (size,), 2: (n * size, size)}[len(port.shape)]:
-            return NARROW
-        if batch[:1] != (port.size * size,):
-            form = PACKED
-    return form
 
 
 class _Entry(Lines):
