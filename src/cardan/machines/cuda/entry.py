@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cardan.program.program import Recorded
 
 FLAT = 10_000  # operations up to which stages are one line: the cache of instructions has room for 8,000
+QUICK = 3000  # operations up to which a line is first tried without branches for extraordinary numbers
 LONG = 5000  # operations from which on that line is two kernels in float64
 # rows of so many numbers pass through memory of the block, of at most so many bytes
 MANY, STAGED = 48, 36 * 1024
@@ -127,12 +128,12 @@ class _Entry(Lines):
 
     def __init__(self, program: Program, module: Module, form: str) -> None:
         super().__init__(module.type, "e")
-        self.program, self.module = program, module
+        self.program, self.module, self.form = program, module, form
         self.narrow, self.packed, self.dense = form != ANY, form in (PACKED, DENSE), form == DENSE
         self.known: set[int] = set()  # ports whose row has its address
 
-    def print(self, recorded: Recorded, symbol: str) -> str:
-        """IR of the kernel."""
+    def print(self, recorded: Recorded, symbol: str, *, careful: bool = False) -> str:
+        """IR of the kernel; or, `careful`, of the function that it calls for a row that its quick line gets wrong."""
         parameters = ["i64 %n"]
         for j, port in enumerate(self.program.ports):
             parameters += [f"i64 %{name}{j}" for name in ("base", "x", "y", "z", *_core(port))]
@@ -152,14 +153,17 @@ class _Entry(Lines):
             return self._staged(recorded, parameters)
         if isinstance(recorded, Stages):
             head, body = stage_lines(recorded, self.program, self.module)
+        elif isinstance(recorded, Graph):
+            head, body = self._line(recorded, symbol, parameters, quick=not careful and _is_quick(recorded))
         else:
-            head, body = self._line(recorded) if isinstance(recorded, Graph) else self._call(recorded)
+            head, body = self._call(recorded)
         inside = ["  %inside = icmp ult i64 %i, %n", "  br i1 %inside, label %row, label %done", "row:"]
         self.lines += [*head, *inside]
         if isinstance(recorded, Stages):
             for j in range(len(self.program.ports)):
                 self._row(self, j)
-        define = f"define ptx_kernel void @{symbol}({', '.join(parameters)}) {{"
+        kind, end = ("internal", "noinline cold ") if careful else ("ptx_kernel", "")
+        define = f"define {kind} void @{symbol}({', '.join(parameters)}) {end}{{"
         return "\n".join([define, "entry:", *self.lines, *body, "  br label %done", "done:", "  ret void", "}"])
 
     def _staged(self, graph: Graph, parameters: list[str]) -> str:
@@ -256,8 +260,13 @@ class _Entry(Lines):
             return word
         return lines.new(f"zext i32 {lines.new(f'trunc i64 {word} to i32')} to i64")
 
-    def _line(self, graph: Graph) -> tuple[list[str], list[str]]:
-        """Lines of a graph, whose inputs are loaded where they are used, for the beginning and for the row."""
+    def _line(
+        self, graph: Graph, symbol: str, parameters: list[str], quick: bool
+    ) -> tuple[list[str], list[str]]:  # fmt: skip
+        """Lines of a graph, whose inputs are loaded where they are used, for the beginning and for the row.
+
+        A quick line is followed by a call of the careful one, in the rare case that it is in doubt.
+        """
         inputs, t = len(self.program.inputs), self.t
 
         def load(port: int, element: int, further: str = "") -> str:
@@ -271,8 +280,18 @@ class _Entry(Lines):
             at = self._address(line, inputs + port, element)
             line.lines.append(f"  store {t.scalar} {value}, ptr addrspace(1) {at}, align {t.align}")
 
-        line = ThreadLine(graph, self.module, load, store, early=AHEAD, looped=True)
+        line = ThreadLine(graph, self.module, load, store, early=AHEAD, looped=True, quick=quick)
         line.run()
+        if line.doubts:
+            doubt, careful, module = line.doubts[0], f"{symbol}.careful", self.module
+            for other in line.doubts[1:]:
+                doubt = line.new(f"or i1 {doubt}, {other}")
+            line.lines += [
+                f"  br i1 {doubt}, label %again, label %done",
+                "again:",
+                f"  call void @{careful}({', '.join(parameters)})",
+            ]
+            module.functions[careful] = _Entry(self.program, module, self.form).print(graph, careful, careful=True)
         return line.head, line.lines
 
     def _call(self, recorded: Recorded) -> tuple[list[str], list[str]]:
@@ -342,6 +361,11 @@ class _Entry(Lines):
                 offset = lines.new(f"mul i64 {self._word(lines, stride)}, {count}")
                 at = lines.new(f"getelementptr i8, ptr addrspace(1) {at}, i64 {offset}")
         return at
+
+
+def _is_quick(graph: Graph) -> bool:
+    """Whether the kernel of a graph is first tried without branches; the code of a long one would double."""
+    return sum(graph.operations().values()) <= QUICK
 
 
 def _core(port: Port) -> tuple[str, ...]:
