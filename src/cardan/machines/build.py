@@ -114,7 +114,8 @@ class Builder:
     def _digest_of(self, what: tuple[str | int, ...]) -> bytes:
         program = self.compiled
         shapes = [[(port.name, port.shape) for port in ports] for ports in (program.inputs, program.outputs)]
-        return entry_digest(program.key, program.name, shapes, *what)
+        of_host = what[0] in ("double", "float")  # code for another machine has that machine's name first
+        return entry_digest(program.key, program.name, shapes, *what, of_host=of_host)
 
     def _stored(self, what: tuple[str | int, ...], text: Callable[[], str]) -> bytes | None:
         """Code from the cache; None if it has none."""
