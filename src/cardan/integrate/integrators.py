@@ -274,8 +274,12 @@ class Alpha(Integrator):
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
+        from cardan.integrate.alpha.large import LargeAlphaStepper
         from cardan.integrate.alpha.stepper import AlphaStepper
+        from cardan.integrate.large import takes_sums
 
+        if takes_sums(model, formulation):
+            return LargeAlphaStepper(model, formulation, tau, request, self.damping)
         return AlphaStepper(model, formulation, tau, request, self.damping)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from cardan.algebra.free_number import nominal
 from cardan.algebra.matrix import Matrix, snap, stack
 from cardan.errors import ModelError
-from cardan.formulation.absolute import ABSOLUTE
+from cardan.formulation.absolute import ABSOLUTE, Absolute
 from cardan.formulation.components import ComponentClass, heaviest_bodies, roots_of, row_places
 from cardan.formulation.coordinates import own_equations
 from cardan.formulation.formulation import Formulation, Parts
@@ -23,9 +23,10 @@ from cardan.formulation.spatial import SPATIAL
 from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.structure.component_sums import Component, Components, ComponentSum, Symbols
-from cardan.structure.kernels import tree_kernel
+from cardan.structure.kernels import LOOP_PAST, tree_kernel
 from cardan.structure.rows import independent_rows, pivots, scaled
 
+SIX_RATES_PAST = 16  # links: with six rates each one straight line takes a minute to compile
 LARGEST_PIECE = 24  # links of a piece of the tree up to which its own coordinates are taken
 IN_PLANE = 1e-9  # of a row's size: less is none
 STATE = {"t": "all", "q": "q", "v": "v", "tau": "tau", "about": "x"}
@@ -35,6 +36,16 @@ def written_parts(c: Component, s: Symbols, q: Matrix) -> Parts:
     """A component's equations at coordinates `q`, at rates `v` of the whole."""
     state = {"t": s["t"], "q": q, "v": c.wide(s["v"]), "tau": s["tau"]}
     return own_equations(c.model, c.formulation, state | ({} if c.formulation.in_tree else {"about": s["about"]}))
+
+
+def takes_sums(model: Model, formulation: Formulation) -> bool:
+    """Whether the implicit integrators sum over components, rather than record one straight line.
+
+    It depends on the mechanism alone: the steps of a system are the same in every batch.
+    """
+    if formulation.in_tree:
+        return len(model.tree.links) > LOOP_PAST
+    return isinstance(formulation, Absolute) and len(model.separate.tree.links) > SIX_RATES_PAST
 
 
 class LargeSystem:
@@ -48,14 +59,9 @@ class LargeSystem:
         home = model.unbound
         if formulation.in_tree and _longest_piece(home) > LARGEST_PIECE:
             formulation = ABSOLUTE
-        if formulation not in (SPATIAL, ABSOLUTE):
-            raise ModelError(
-                f"model {model.name!r}: with {len(home.tree.links)} links it is integrated in the formulations 'spatial' "
-                f"and 'absolute', not in {formulation.name!r}; take one of these"
-            )
         self.model, self.formulation, self.in_tree = home, formulation, formulation.in_tree
         kept = kept_by_components(home, formulation) if rows is None else list(rows)
-        self.basis = None if self.in_tree else plane_basis(home)
+        self.basis = plane_basis(home) if formulation is ABSOLUTE else None
         self.kept = kept if self.basis is None else self._in_plane(kept)
         self.components = Components(home, formulation, self.kept, self.basis)
         self.sizes = self.components.sizes

@@ -51,7 +51,7 @@ from cardan.structure.assemble import OPENED
 from cardan.structure.component_sums import Component, Symbols
 
 WHOLE = 10_000  # unknowns up to which Newton's matrix is factored as a whole
-SAME = 1e-9  # of its length: steps that differ less have the same factors
+LENGTHS = 6  # of steps whose factors are kept: samples inside a step are reached by shorter ones
 SLOW = 0.1  # of the correction before: a larger one asks for new factors
 
 STEP = {"t": "all", "q": "q", "D": "v", "v": "v", "vdot": "v", "lam": "rows", "tau": "tau", "about": "x"}
@@ -99,12 +99,37 @@ def write_matrices(c: Component, s: Symbols) -> dict[str, Matrix]:
 
 @dataclass
 class Factors:
-    """Factors of Newton's matrix, of steps of one length, and the `G` in it."""
+    """Factors of Newton's matrix, and the `G` in it."""
 
-    h: float
     solve: Callable[[np.ndarray], np.ndarray]
     G: Any
     is_whole: bool
+
+
+class FactorsByLength:
+    """The last factors of steps of a few lengths, s."""
+
+    def __init__(self) -> None:
+        self.kept: dict[float, Factors] = {}
+
+    def find(self, h: float) -> Factors | None:
+        """Those of steps of this length, or else of the last length, which often do."""
+        h = _rounded(h)
+        return self.kept[h] if h in self.kept else next(reversed(self.kept.values()), None)
+
+    def put(self, h: float, factors: Factors | None) -> None:
+        """Keep those last used in a step of length `h`; None forgets all."""
+        if factors is None:
+            self.kept.clear()
+            return
+        self.kept.pop(_rounded(h), None)
+        self.kept[_rounded(h)] = factors
+        if len(self.kept) > LENGTHS:
+            del self.kept[next(iter(self.kept))]
+
+
+def _rounded(h: float) -> float:
+    return float(f"{h:.9e}")
 
 
 @dataclass(frozen=True)
@@ -160,8 +185,6 @@ class LargeAlpha:
         p, h, c = s.point, s.h, s.c
         system = self.system
         whole = system.nv + system.m + system.mp <= WHOLE
-        if factors is not None and abs(factors.h - h) > SAME * h:
-            factors = None
         x, before, old, k = predict(c, p), np.inf, factors is not None, 0
         while k < ITERATIONS:
             D = shift(c, p, x.z, h)
@@ -205,12 +228,12 @@ class LargeAlpha:
             lent = vdot_a * diags_array(self.system.lent, format="csc")
             S0, S = S0 + lent, S + lent
         if not self.system.m:
-            return Factors(s.h, factored(S), G, True)
+            return Factors(factored(S), G, True)
         held = -_small((J**2) @ (1 / S.diagonal()))
         if not whole:
             first = factored(block_array([[S, J.T], [Ju, held]], format="csc"))
             then = factored(G @ G.T + _small((G**2).sum(axis=1)), definite=True)
-            return Factors(s.h, partial(self._in_two, first, then, G), G, False)
+            return Factors(partial(self._in_two, first, then, G), G, False)
         K = block_array(
             [
                 [S, J.T, -(S0 @ G.T)],
@@ -219,7 +242,7 @@ class LargeAlpha:
             ],
             format="csc",
         )
-        return Factors(s.h, factored(K), G, True)
+        return Factors(factored(K), G, True)
 
     def _in_two(self, first: Any, then: Any, G: Any, b: np.ndarray) -> np.ndarray:
         """Solve with the block triangle: balance and velocities first, then positions."""
@@ -281,7 +304,7 @@ class LargeAlphaStepper(BatchStepper):
         super().__init__(model, tau, request)
         self.system = large_system(model, formulation)
         self.alpha, self.c = LargeAlpha(self.system), AlphaCoefficients.of(float(rho))
-        self.factors: dict[int, Factors | None] = {}
+        self.factors: dict[int, FactorsByLength] = {}
         self.event_values = trace_events(model.unbound, self.events) if self.events else None
 
     def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -345,7 +368,9 @@ class LargeAlphaStepper(BatchStepper):
         state = [s[name][b] for name in ("q", "v", "vdot", "a", "lam", "eta")]
         about = self.system.ahead(x, w, h)
         one = OneStep(AlphaPoint(t, *state, power), h, self.c, tau, about, numbers)
-        new, self.factors[b] = self.alpha.step(one, self.factors.get(b))
+        kept = self.factors.setdefault(b, FactorsByLength())
+        new, factors = self.alpha.step(one, kept.find(h))
+        kept.put(h, factors)
         if new is None:
             finite = all(np.isfinite(part).all() for part in state)
             s["outcome"][b] = Outcome.NEWTON if finite else Outcome.NOT_FINITE
