@@ -72,7 +72,7 @@ class Outline:
 
     `bodies` has the link of each body. `rows` are the rows, of those that the formulation writes of the component,
     that belong to it and are kept; `positions` those of them at position level. `driven` says whether the drives of its
-    joints belong to it.
+    joints belong to it, `has_mass` whether its links are its own.
     """
 
     links: tuple[LinkOutline, ...]
@@ -85,7 +85,7 @@ class Outline:
     rows: tuple[int, ...] = ()
     positions: tuple[int, ...] = ()
     driven: bool = False
-    about: tuple[str, ...] = ()
+    has_mass: bool = False
 
     @property
     def nv(self) -> int:
@@ -264,7 +264,6 @@ class _Member:
 
     outline: Outline
     links: tuple[int, ...]
-    has_mass: bool
     bodies: tuple[int, ...]  # -1 is the link's own frame
     joints: tuple[int, ...]  # of those measured
     rows: tuple[int, ...]
@@ -302,9 +301,9 @@ class Division:
 
     def _bodies_and_joints(self) -> Iterable[_Member]:
         links = self.home.tree.links
-        alone = Outline((LinkOutline(GROUND, RIGID, -1, False),), (0,), ())
+        alone = Outline((LinkOutline(GROUND, RIGID, -1, False),), (0,), (), has_mass=True)
         for i in range(len(links)):
-            yield _Member(alone, (i,), True, (int(self.tables.heaviest[i]),), (), (), ())
+            yield _Member(alone, (i,), (int(self.tables.heaviest[i]),), (), (), ())
         along = self._forces_along()
         for j in range(len(self.home.joints)):
             if f"joint {j}" in self.first_row:
@@ -336,7 +335,7 @@ class Division:
                 for o, i in zip(outline.links, links, strict=True)
             )
             none: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
-            yield self._member(outline, links, (GROUND,) * len(links), (), none, links_=armed, forces=forces, driven=True, mass=True)
+            yield self._member(outline, links, (GROUND,) * len(links), (), none, links_=armed, forces=forces, driven=True, has_mass=True)
 
     # components without mass
 
@@ -503,7 +502,7 @@ class Division:
 
     def _member(
         self, outline: Outline, links: Sequence[int], bodies: Sequence[int], measured: Sequence[int],
-        rows: tuple[list[int], list[int], list[int], list[int]], *, mass: bool = False,
+        rows: tuple[list[int], list[int], list[int], list[int]], *,
         links_: tuple[LinkOutline, ...] | None = None, bodies_: tuple[int, ...] | None = None, **more: Any,
     ) -> _Member:  # fmt: skip
         from dataclasses import replace
@@ -513,7 +512,7 @@ class Division:
             rows=tuple(rows[0]), positions=tuple(rows[2]), **more,
         )  # fmt: skip
         return _Member(
-            own, tuple(links), mass, tuple(bodies), tuple(measured), tuple(rows[1]), tuple(rows[3]), own.forces
+            own, tuple(links), tuple(bodies), tuple(measured), tuple(rows[1]), tuple(rows[3]), own.forces
         )
 
     # classes
@@ -539,7 +538,7 @@ class Division:
         links = np.array([member.links for member in group], dtype=int).reshape(m, -1)
         for k, of in enumerate(outline.links):
             own = tables.links[links[:, k]]
-            if not group[0].has_mass:
+            if not outline.has_mass:
                 own = np.concatenate([np.broadcast_to(STILL[:10], (m, 10)), own[:, 10:]], axis=1)
             parts.append(own)
             if of.has_armature:
@@ -637,6 +636,7 @@ def _outline_key(outline: Outline) -> Any:
         outline.rows,
         outline.positions,
         outline.driven,
+        outline.has_mass,
     )
 
 

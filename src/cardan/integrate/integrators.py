@@ -328,8 +328,14 @@ class Gear(_Multistep):
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, with drives `tau` (1, nv)."""
+        from cardan.integrate.large import takes_sums
         from cardan.integrate.passages import PassingStepper
         from cardan.integrate.sundials.stepper import GearStepper
+
+        if takes_sums(model, formulation):
+            from cardan.integrate.sundials.large import LargeGearStepper  # which small models do without
+
+            return LargeGearStepper(model, formulation, request, tau=tau, form=self.form, max_order=self._order)
 
         gear = GearStepper(model, formulation, request, tau=tau, form=self.form, max_order=self._order)
         return PassingStepper(model, formulation, request, tau, gear) if model.has_rows else gear

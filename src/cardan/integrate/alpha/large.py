@@ -26,11 +26,9 @@ from cardan.errors import InputError
 from cardan.formulation.dynamics import entering_power
 from cardan.formulation.formulation import Formulation
 from cardan.integrate.alpha.step import (
-    CORRECTIONS,
     ITERATIONS,
     PATIENCE,
     ROUGH,
-    SINGULAR,
     TOLERANCE,
     AlphaCoefficients,
     AlphaPoint,
@@ -44,7 +42,7 @@ from cardan.integrate.alpha.step import (
 from cardan.integrate.events import changed_sign, trace_events
 from cardan.integrate.explicit.step import LARGEST
 from cardan.integrate.integrators import Request
-from cardan.integrate.large import LargeSystem, large_system, written_parts
+from cardan.integrate.large import LargeSystem, factored, large_system, small_pivots, written_parts
 from cardan.integrate.stepper import STRETCH, BatchStepper, Outcome, States
 from cardan.model.model import Model
 from cardan.structure.assemble import OPENED
@@ -163,19 +161,8 @@ class LargeAlpha:
 
     def begin(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, about: np.ndarray, numbers: Any) -> AlphaPoint:
         """Start at a consistent state: accelerations from the equations of motion, `a = vdot`."""
-        from scipy.sparse import block_array, diags_array
-
         system = self.system
-        found = system.equations(numbers, t=t, q=q, v=v, tau=tau, about=about)
-        M, J, b = found["M"], found["J"], np.concatenate([found["f"], found["gamma"]])
-        K = block_array([[M, J.T], [J, None]], format="csc") if system.m else M
-        S = M + diags_array(system.lent, format="csc")
-        held = block_array([[S, J.T], [J, -_small((J**2) @ (1 / S.diagonal()))]], format="csc") if system.m else S
-        solve = factored(held)
-        x = solve(b)
-        for _ in range(CORRECTIONS):
-            x = x + solve(b - K @ x)
-        vdot, lam = x[: system.nv], x[system.nv :]
+        vdot, lam = system.start(t, q, v, tau, about, numbers)
         none = np.zeros(system.nv)
         power = self.balance(numbers, t=t, q=q, D=none, v=v, vdot=vdot, lam=lam, tau=tau, about=about)["power"]
         return AlphaPoint(t, q, v, vdot, vdot, lam, np.zeros(system.mp), float(power[0]))
@@ -229,16 +216,16 @@ class LargeAlpha:
             S0, S = S0 + lent, S + lent
         if not self.system.m:
             return Factors(factored(S), G, True)
-        held = -_small((J**2) @ (1 / S.diagonal()))
+        held = -small_pivots((J**2) @ (1 / S.diagonal()))
         if not whole:
             first = factored(block_array([[S, J.T], [Ju, held]], format="csc"))
-            then = factored(G @ G.T + _small((G**2).sum(axis=1)), definite=True)
+            then = factored(G @ G.T + small_pivots((G**2).sum(axis=1)), definite=True)
             return Factors(partial(self._in_two, first, then, G), G, False)
         K = block_array(
             [
                 [S, J.T, -(S0 @ G.T)],
                 [Ju, held, -(J @ G.T)],
-                [G, None, _small((G**2).sum(axis=1))],
+                [G, None, small_pivots((G**2).sum(axis=1))],
             ],
             format="csc",
         )
@@ -261,26 +248,6 @@ class LargeAlpha:
         a = x.z - self._geometry(s, D, x.eta)[1]
         v, vdot = rates_after(s.c, s.point, a, s.h)
         return AlphaPoint(s.point.t + s.h, self.system.moved(s.point.q, D), v, vdot, a, x.lam, x.eta, power)
-
-
-def factored(K: Any, definite: bool = False) -> Callable[[np.ndarray], np.ndarray]:
-    """Factor a sparse matrix, and return a function that solves for a right side.
-
-    Of one that is symmetric and positive definite the diagonal has all pivots.
-    """
-    from scipy.sparse.linalg import splu
-
-    if definite:
-        options = {"SymmetricMode": True}
-        return splu(K.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options).solve  # type: ignore[no-any-return]
-    return splu(K.tocsc()).solve  # type: ignore[no-any-return]
-
-
-def _small(size: np.ndarray) -> Any:
-    """What is added to the pivots of multipliers, so that they stay bounded where their rows lose rank."""
-    from scipy.sparse import diags_array
-
-    return diags_array(SINGULAR * np.asarray(size).ravel(), format="csc")
 
 
 def _largest(x: np.ndarray) -> float:
