@@ -58,7 +58,9 @@ class Pose:
     def __post_init__(self) -> None:
         """Check and freeze the numbers."""
         # free numbers come from the model itself, in a validated pose
-        position = np.array(self.position) if is_free(self.position) else numbers("pose", "position", self.position, (3,))
+        position = (
+            np.array(self.position) if is_free(self.position) else numbers("pose", "position", self.position, (3,))
+        )
         if is_free(self.rotation):
             object.__setattr__(self, "position", position)
             return
