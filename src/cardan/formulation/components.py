@@ -337,13 +337,17 @@ class Division:
                 for o, i in zip(outline.links, links, strict=True)
             )
             none: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
-<<<<<<< HEAD
-            yield self._member(outline, links, (GROUND,) * len(links), (), none, links_=armed, forces=forces, driven=True, has_mass=True)
-=======
             yield self._member(
-                outline, links, (GROUND,) * len(links), (), none, links_=armed, forces=forces, driven=True, mass=True
+                outline,
+                links,
+                (GROUND,) * len(links),
+                (),
+                none,
+                links_=armed,
+                forces=forces,
+                driven=True,
+                has_mass=True,
             )
->>>>>>> bigmodel
 
     # components without mass
 
@@ -519,9 +523,7 @@ class Division:
             outline, links=links_ or outline.links, bodies=outline.bodies if bodies_ is None else bodies_,
             rows=tuple(rows[0]), positions=tuple(rows[2]), **more,
         )  # fmt: skip
-        return _Member(
-            own, tuple(links), tuple(bodies), tuple(measured), tuple(rows[1]), tuple(rows[3]), own.forces
-        )
+        return _Member(own, tuple(links), tuple(bodies), tuple(measured), tuple(rows[1]), tuple(rows[3]), own.forces)
 
     # classes
 
@@ -579,14 +581,10 @@ class Division:
         else:
             q = (7 * links[:, :, None] + np.arange(7)).reshape(m, -1)
             v = (6 * links[:, :, None] + np.arange(6)).reshape(m, -1)
-<<<<<<< HEAD
-        places = [np.array([getattr(member, name) for member in group], dtype=int).reshape(m, -1) for name in ("rows", "positions", "bodies")]
-=======
         places = [
             np.array([getattr(member, name) for member in group], dtype=int).reshape(m, -1)
-            for name in ("rows", "positions")
+            for name in ("rows", "positions", "bodies")
         ]
->>>>>>> bigmodel
         return ComponentClass(outline, values, plain[:, ~same], q, v, x, tau, *places, tuple(free))
 
     def _tree_places(self, outline: Outline, links: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -30,7 +30,10 @@ SIX_RATES_PAST = 16  # links: with six rates each one straight line takes a minu
 LARGEST_PIECE = 24  # links of a piece of the tree up to which its own coordinates are taken
 CORRECTIONS = 4  # iterative refinements of the first accelerations, for the added inertia and the enlarged pivots
 SINGULAR = 1e-12  # part of a multiplier's pivot that is added to it, so that it stays bounded where rows lose rank
-PROJECTIONS, CLOSED = 6, 1e-13  # steps of Newton's method onto the constraints, and the gap (m, rad, 1/s) that ends them
+PROJECTIONS, CLOSED = (
+    6,
+    1e-13,
+)  # steps of Newton's method onto the constraints, and the gap (m, rad, 1/s) that ends them
 IN_PLANE = 1e-9  # of a row's size: less is none
 STATE = {"t": "all", "q": "q", "v": "v", "tau": "tau", "about": "x"}
 
@@ -182,7 +185,6 @@ class LargeSystem:
         outputs = {"M": ("v", "v"), "J": ("rows", "v"), **{name: (axis,) for name, axis in vectors.items()}}
         return self.sum("equations", STATE, outputs, write)(numbers, **state)
 
-
     def start(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, about: np.ndarray, numbers: Any) -> Any:
         """Accelerations and multipliers that satisfy the equations of motion at a consistent state."""
         from scipy.sparse import block_array, diags_array
@@ -264,7 +266,9 @@ def _largest(x: np.ndarray) -> float:
     return float(np.abs(x).max(initial=0.0))
 
 
-_SYSTEMS: Slot[tuple[str, bool], LargeSystem] = Slot("sums over components for the implicit integrators, by formulation")
+_SYSTEMS: Slot[tuple[str, bool], LargeSystem] = Slot(
+    "sums over components for the implicit integrators, by formulation"
+)
 
 
 def large_system(model: Model, formulation: Formulation, in_plane: bool = True) -> LargeSystem:

@@ -151,7 +151,11 @@ class LargeAlpha:
         at_position = lambda cls: cls.positions.shape[1] > 0
         ports = {name: STEP[name] for name in ("t", "q", "D", "tau", "about")}
         self.geometry = of(
-            "geometry", {**ports, "eta": "positions"}, {"phi": ("positions",), "pull": ("v",)}, write_geometry, at_position
+            "geometry",
+            {**ports, "eta": "positions"},
+            {"phi": ("positions",), "pull": ("v",)},
+            write_geometry,
+            at_position,
         )
         self.balance = of("balance", STEP, {"r": ("v",), "u": ("rows",), "power": ("one",)}, write_balance)
         matrices = {"S0": "v", "S": "v", "J": "rows", "Ju": "rows", "G": "positions"}
@@ -159,7 +163,9 @@ class LargeAlpha:
             "matrices", {**STEP, **SLOPES}, {name: (axis, "v") for name, axis in matrices.items()}, write_matrices
         )
 
-    def begin(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, about: np.ndarray, numbers: Any) -> AlphaPoint:
+    def begin(
+        self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, about: np.ndarray, numbers: Any
+    ) -> AlphaPoint:
         """Start at a consistent state: accelerations from the equations of motion, `a = vdot`."""
         system = self.system
         vdot, lam = system.start(t, q, v, tau, about, numbers)
@@ -187,7 +193,9 @@ class LargeAlpha:
             speed = _largest(v) + _largest(p.v) + h * _largest(p.a)
             moved = q_a * _largest(dz) / (1 + _largest(p.q) + h * speed)
             size = max(moved, v_a * _largest(dz - factors.G.T @ deta) / (1 + speed))
-            if not size <= LARGEST or (size > before and (old or not factors.is_whole)):  # begin again, with better ones
+            if not size <= LARGEST or (
+                size > before and (old or not factors.is_whole)
+            ):  # begin again, with better ones
                 if not old and factors.is_whole:
                     return None, None
                 whole |= not old
@@ -265,7 +273,9 @@ class LargeAlphaStepper(BatchStepper):
         "g",
     )  # fmt: skip
 
-    def __init__(self, model: Model, formulation: Formulation, tau: np.ndarray, request: Request, rho: float = 0.9) -> None:
+    def __init__(
+        self, model: Model, formulation: Formulation, tau: np.ndarray, request: Request, rho: float = 0.9
+    ) -> None:
         if not model.nv:
             raise InputError(f"model {model.name!r} has no moving joint; there is nothing to integrate")
         super().__init__(model, tau, request)
@@ -283,7 +293,9 @@ class LargeAlphaStepper(BatchStepper):
         return q, v, found
 
     def _numbers(self, b: int, B: int) -> Any:
-        return self.system.components.at(self._parameters(b, B)[0]) if self.parameters else self.system.components.numbers
+        return (
+            self.system.components.at(self._parameters(b, B)[0]) if self.parameters else self.system.components.numbers
+        )
 
     def _parameters(self, b: int, B: int) -> list[np.ndarray]:
         return [np.broadcast_to(p, (B, p.shape[-1]))[b] for p in self.parameters]

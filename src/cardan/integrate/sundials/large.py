@@ -99,7 +99,11 @@ class LargeImplicitSystem:
 
         nq, nv = c.formulation.sizes(c.model)
         n = s["y"].shape[0] - nq - nv - len(c.rows)
-        unit = [at for _, at in c.formulation.quaternions(c.model)][: n - len(c.positions)] if self.layout.stabilised else []
+        unit = (
+            [at for _, at in c.formulation.quaternions(c.model)][: n - len(c.positions)]
+            if self.layout.stabilised
+            else []
+        )
         of = Layout(c.formulation, "", nq, nv, c.rows, c.positions, tuple(unit))
         layout, work = DaeLayout(of, self.layout.stabilised), ca.SX(1, 1)
         inputs = {**s, "y": ca.vertcat(s["y"], work), "yp": ca.vertcat(s["yp"], work)}
