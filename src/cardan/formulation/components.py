@@ -288,13 +288,19 @@ class Division:
         at_position = [row for row in kept if self.levels[row]]
         self.position_place = {row: k for k, row in enumerate(at_position)}
         self.link_of_joint = {link.joint: i for i, link in enumerate(self.home.tree.links)}
+        self.cuts = frozenset(self.home.cuts)
+        self._plain: dict[Any, Outline] = {}
 
-    def classes(self, chosen: Callable[[Outline], bool] | None = None) -> list[ComponentClass]:
-        """All of them; or of the outlines chosen."""
+    def classes(self) -> list[ComponentClass]:
+        """All of them."""
         groups: dict[Any, list[_Member]] = {}
+        keys: dict[int, Any] = {}
         members = self._pieces() if self.in_tree else self._bodies_and_joints()
-        for member in (*members, *self._elements()):
-            groups.setdefault(_outline_key(member.outline), []).append(member)
+        every = [*members, *self._elements()]
+        for member in every:
+            outline = member.outline
+            key = keys[id(outline)] if id(outline) in keys else keys.setdefault(id(outline), _outline_key(outline))
+            groups.setdefault(key, []).append(member)
         return [cls for group in groups.values() for cls in self._split(group)]
 
     # components with mass, and joints
@@ -311,17 +317,30 @@ class Division:
 
     def _joint(self, j: int, along: Sequence[Force]) -> _Member:
         """A joint between links with six rates each: rows, drive, rotor and what acts along it."""
+        first, joint = self.first_row[f"joint {j}"], self.home.joints[j]
+        rows, carries = self._own_rows(range(first, first + joint.kind.freedoms_removed), 0), self.link_of_joint.get(j)
+        ends = self._end(joint.parent), self._end(joint.child)
+        links = [i for i in dict.fromkeys(ends) if i != GROUND]
+        kind = None if carries is None else self.home.tree.links[carries].kind
+        at = -1 if carries is None else links.index(carries)
+        key = (id(joint.kind), ends[0] == GROUND, ends[1] == GROUND, id(kind), at, *map(tuple, rows[::2]))
+        is_plain = not along and (carries is None or self._armature(carries) is None)
+        if is_plain and key in self._plain:
+            return _Member(
+                self._plain[key], tuple(links), (GROUND,) * len(links), (j,), tuple(rows[1]), tuple(rows[3])
+            )
         outline, links = self._around((j,))
-        first, kind = self.first_row[f"joint {j}"], self.home.joints[j].kind
-        rows = self._own_rows(range(first, first + kind.freedoms_removed), 0)
         forces = tuple(_on(force, (0,)) for force in along)
         carried = tuple(
             LinkOutline(of.parent, of.kind, of.joint, of.joint == 0 and self._armature(i) is not None)
             for of, i in zip(outline.links, links, strict=True)
         )
-        return self._member(
+        found = self._member(
             outline, links, (GROUND,) * len(links), (j,), rows, links_=carried, forces=forces, driven=True
         )
+        if is_plain:
+            self._plain[key] = found.outline
+        return found
 
     def _pieces(self) -> Iterable[_Member]:
         along, roots = self._forces_along(), roots_of(self.home.tree)
@@ -390,7 +409,7 @@ class Division:
             rows = self._own_rows([first], written)
             own = replace(coupling, joints=tuple(range(len(coupling.joints))))
             return self._member(outline, links, (GROUND,) * len(links), coupling.joints, rows, couplings=(own,))
-        if any(j in self.home.cuts for j in coupling.joints):
+        if any(j in self.cuts for j in coupling.joints):
             return self._coupled_cut(first, coupling)
         links = self._ways([self.link_of_joint[j] for j in coupling.joints])
         outline = self._subtree(links)
@@ -404,7 +423,7 @@ class Division:
         from dataclasses import replace
 
         model = self.home
-        cut = [j for j in coupling.joints if j in model.cuts]
+        cut = [j for j in coupling.joints if j in self.cuts]
         ends = {j: [self._end(b) for b in (model.joints[j].parent, model.joints[j].child)] for j in cut}
         touched = [self.link_of_joint[j] for j in coupling.joints if j not in cut]
         touched += [i for pair in ends.values() for i in pair if i != GROUND]
@@ -500,7 +519,7 @@ class Division:
             JointOutline(self.home.joints[j].kind, at[pair[0]], at[pair[1]], True)
             for j, pair in zip(numbers, ends, strict=True)
         )
-        cuts = tuple(k for k, j in enumerate(numbers) if j in self.home.cuts)
+        cuts = tuple(k for k, j in enumerate(numbers) if j in self.cuts)
         return Outline(outlines, tuple(range(len(links))), joints, cuts), links
 
     def _own_rows(self, rows: Iterable[int], first: int) -> tuple[list[int], list[int], list[int], list[int]]:
