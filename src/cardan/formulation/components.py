@@ -326,9 +326,7 @@ class Division:
         key = (id(joint.kind), ends[0] == GROUND, ends[1] == GROUND, id(kind), at, *map(tuple, rows[::2]))
         is_plain = not along and (carries is None or self._armature(carries) is None)
         if is_plain and key in self._plain:
-            return _Member(
-                self._plain[key], tuple(links), (GROUND,) * len(links), (j,), tuple(rows[1]), tuple(rows[3])
-            )
+            return _Member(self._plain[key], tuple(links), (GROUND,) * len(links), (j,), tuple(rows[1]), tuple(rows[3]))
         outline, links = self._around((j,))
         forces = tuple(_on(force, (0,)) for force in along)
         carried = tuple(
