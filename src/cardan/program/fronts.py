@@ -38,8 +38,8 @@ class Fronts:
     first pivot, among all rows in the order of elimination; where its rows begin in `below`, and their number; where
     its children begin in `children`, and their number; where its blocks begin in `blocks`, and their number. `below`
     has the rows below the pivots, `place` the places of these in the front above. A row of `blocks`: offset in the
-    state of a block of the matrix, offset in the state of its place in the panel, rows, columns. `scratch` is the offset
-    of memory for one front.
+    state of a block of the matrix, offset in the state of its place in the panel, rows, columns. `scratch` is the
+    offset of memory for one front.
     """
 
     records: np.ndarray
