@@ -96,7 +96,7 @@ class View:
 
         places = [self.cell.place() for _ in range(like.shape[0])]
         for k, place in enumerate(places):
-            self.writes[place] = ca.SX(like[k])
+            self.writes[place] = ca.densify(ca.SX(like[k]))
         return ca.vertcat(*(self.cell.symbols[k] for k in places)) if places else ca.SX(0, 1)
 
     def put(self, kept: Any, value: Any) -> None:
