@@ -7,16 +7,17 @@ import pytest
 from cardan.errors import CardanError
 from cardan.machines.ufunc.kernel import compile_program
 from cardan.program.elimination import eliminate
+from cardan.program.fronts import PANEL
 from cardan.program.program import Port, Program
 from cardan.program.schedule import Round, Schedule
 
 NOTHING = ca.SX(0, 1)
 
 
-def solver(sizes, pairs):
+def solver(sizes, pairs, fronts=None):
     """A kernel (matrix, right side) -> solution, and what the elimination is."""
     n, first = sum(sizes), np.cumsum([0, *sizes])
-    e = eliminate(sizes, pairs, 5)
+    e = eliminate(sizes, pairs, 5, fronts=fronts)
     touching = {frozenset(pair) for pair in pairs}
     blocks = [(i, i, at) for i, at in enumerate(e.diagonal)]
     blocks += [(*key, at) for key, at in e.below.items() if frozenset(key) in touching]
@@ -49,21 +50,26 @@ def matrices(rng, sizes, pairs, count, rank=None):
     return A
 
 
-@pytest.mark.parametrize(("count", "more"), [(25, 0), (20, 18)])
-def test_solutions(count, more):
-    """Chains, whose columns take one step, and random patterns with fill-in."""
+@pytest.mark.parametrize(("count", "more", "fronts"), [(25, 0, False), (20, 18, False), (36, 90, True)])
+def test_solutions(count, more, fronts):
+    """Chains, whose columns take one step, and random patterns with fill-in, by blocks and by dense fronts."""
     rng = np.random.default_rng(count)
     sizes = rng.integers(1, 3 if more else 4, size=count).tolist()
     pairs = [(i, i + 1) for i in range(count - 1) if i != 7]
     pairs += [tuple(rng.choice(count, 2, replace=False).tolist()) for _ in range(more)]
-    kernel, e = solver(sizes, pairs)
+    kernel, e = solver(sizes, pairs, fronts)
     A, b = matrices(rng, sizes, pairs, 11), rng.normal(size=(11, sum(sizes)))
     A += np.eye(sum(sizes))
     expected = np.linalg.solve(A, b[..., None])[..., 0]
     np.testing.assert_allclose(kernel(A, b), expected, rtol=1e-10, atol=1e-11)
-    np.testing.assert_allclose(kernel(A[2], b[2]), expected[2], rtol=1e-10, atol=1e-11)
+    assert (kernel(A[2], b[2]) == kernel(A, b)[2]).all()  # one lane and many have the same bits
     single = kernel(A.astype(np.float32), b.astype(np.float32))
     np.testing.assert_allclose(single, expected, rtol=1e-3, atol=1e-3 * abs(expected).max())
+    if fronts:
+        found = e.factor[-1].fronts
+        assert found.column("pivots").sum() == sum(sizes)
+        assert 1 < len(found.records) < count
+        assert found.column("pivots").max() > PANEL
     assert sorted(e.order) == list(range(count))
     place = np.argsort(e.order)
     assert all(place[i] > place[j] for i, j in e.below)
@@ -72,11 +78,12 @@ def test_solutions(count, more):
         assert set(e.below) == {(j, i) for i, j in pairs}
 
 
-def test_where_rows_are_dependent():
+@pytest.mark.parametrize("fronts", [False, True])
+def test_where_rows_are_dependent(fronts):
     """A singular matrix: the solution is bounded and solves the equations, if they can be solved."""
     rng = np.random.default_rng(1)
     sizes, pairs = [2, 3, 2, 3], [(0, 1), (1, 2), (2, 3), (3, 0)]
-    kernel, _ = solver(sizes, pairs)
+    kernel, _ = solver(sizes, pairs, fronts)
     A = matrices(rng, sizes, pairs, 4, rank=1)
     A[:, 4, :] = A[:, :, 4] = 0  # a row that vanishes
     assert np.linalg.matrix_rank(A[0]) < 9
@@ -93,7 +100,8 @@ def test_little_fill():
     n = 12
     grid = [(n * i + j, n * i + j + 1) for i in range(n) for j in range(n - 1)]
     grid += [(n * i + j, n * i + n + j) for i in range(n - 1) for j in range(n)]
-    assert len(eliminate([1] * n * n, grid).below) < 0.6 * n**3
+    assert len(eliminate([1] * n * n, grid, fronts=False).below) < 0.6 * n**3
+    assert len(eliminate([1] * n * n, grid, fronts=True).below) == len(grid)
 
 
 def test_pairs_outside_are_refused():

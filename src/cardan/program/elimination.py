@@ -24,12 +24,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.errors import CardanError
+from cardan.program.fronts import FactorRound, SolveRound, plan_fronts
 from cardan.program.schedule import Round
 
 if TYPE_CHECKING:
     import casadi
 
+Rounds = Round | FactorRound | SolveRound
+
 CLEARED = 16  # numbers that one step sets to zero
+MANY = 10_000  # products of blocks past which dense fronts serve
 SMALL = 4000  # block rows up to which the order given is compared with that of minimum degree
 
 
@@ -50,22 +54,31 @@ class Elimination:
     below: dict[tuple[int, int], int]
     right: tuple[int, ...]
     clear: tuple[Round, ...]
-    factor: tuple[Round, ...]
-    solve: tuple[Round, ...]
+    factor: tuple[Rounds, ...]
+    solve: tuple[Rounds, ...]
 
 
 def eliminate(
-    sizes: Sequence[int], pairs: Iterable[tuple[int, int]], first: int = 0, *, eps: float = 1e-12, corrections: int = 2
-) -> Elimination:
+    sizes: Sequence[int], pairs: Iterable[tuple[int, int]], first: int = 0, *, eps: float = 1e-12, corrections: int = 2,
+    fronts: bool | None = None,
+) -> Elimination:  # fmt: skip
     """Plan the elimination of a symmetric matrix with block rows of these `sizes`; `pairs` of them touch.
 
-    `eps` is the share of the diagonal that is added to it, and is corrected for so many times.
+    `eps` is the share of the diagonal that is added to it, and is corrected for so many times. `fronts` chooses dense
+    fronts, which serve where the factor fills up, or steps of blocks; None takes what is better.
     """
     touching = {(max(pair), min(pair)) for pair in pairs if pair[0] != pair[1]}
     if any(not 0 <= j < i < len(sizes) for i, j in touching) or any(n < 1 for n in sizes):
         raise CardanError(f"elimination: {len(sizes)} block rows, of at least one row each, do not have these pairs")
     order, columns = _order(len(sizes), touching)
-    return _Plan(sizes, order, columns, first, eps, corrections).elimination()
+    products = sum(len(column) * (len(column) + 1) // 2 for column in columns if len(column) > 2)
+    if fronts is None:
+        fronts = products > MANY
+    if not fronts:
+        return _Plan(sizes, order, columns, first, eps, corrections).elimination()
+    place = np.argsort(order)
+    there = {(max(place[i], place[j]), min(place[i], place[j])) for i, j in touching}
+    return _FrontPlan(sizes, order, columns, there, first, eps, corrections).elimination()
 
 
 # the order
@@ -211,7 +224,7 @@ class _Plan:
             table[row, 2 : 2 + len(offsets)] = offsets
         return Round(tuple(calls), (), (), table, states=width)
 
-    def _factor(self) -> tuple[Round, ...]:
+    def _factor(self) -> tuple[Rounds, ...]:
         rows: list[Row] = []
         n, at = self.n, self.at
         shift = [(("shift", self.eps, n[k]), [at[k, k], self.right[k] + n[k]]) for k in range(len(n))]
@@ -231,7 +244,7 @@ class _Plan:
                 ]
         return (self._round(shift), self._round(rows)) if rows else ()
 
-    def _solve(self) -> tuple[Round, ...]:
+    def _solve(self) -> tuple[Rounds, ...]:
         """Forward and backward; then again with what is left, `E` times the last correction."""
         if not self.n:
             return ()
@@ -245,7 +258,7 @@ class _Plan:
     def _each(self, what: str) -> Round:
         return self._round([((what, n), [at]) for n, at in zip(self.n, self.right, strict=True)])
 
-    def _both_ways(self, offset: int) -> tuple[Round, Round]:
+    def _both_ways(self, offset: int) -> tuple[Rounds, ...]:
         """Forward and backward; the vector is the `offset`-th of the three that lie side by side."""
         forward: list[Row] = []
         backward: list[Row] = []
@@ -263,6 +276,36 @@ class _Plan:
                 forward.append((("lower", n[k], n[i]), below))
                 backward.append((("upper", n[k], n[i]), below))
         return self._round(forward), self._round(backward[::-1])
+
+
+class _FrontPlan(_Plan):
+    """The same by dense fronts: blocks only where the matrix has them; solution, `E` and correction apart."""
+
+    def __init__(
+        self, sizes: Sequence[int], order: list[int], columns: list[list[int]], there: set[tuple[int, int]], first: int,
+        eps: float, corrections: int,
+    ) -> None:  # fmt: skip
+        own: list[list[int]] = [[] for _ in order]
+        for i, j in sorted(there):
+            own[j].append(int(i))
+        super().__init__(sizes, order, own, first, eps, corrections)
+        self.rows = sum(self.n)
+        start = self.matrix_end + np.concatenate([[0], np.cumsum(self.n)])
+        self.right = [int(at) for at in start[:-1]]
+        self.fronts, self.end = plan_fronts(self.n, columns, self.at, self.matrix_end + 3 * self.rows)
+
+    def _factor(self) -> tuple[Rounds, ...]:
+        n, at = self.n, self.at
+        shift = [(("shifted", self.eps, n[k]), [at[k, k], self.right[k] + self.rows]) for k in range(len(n))]
+        return self._round(shift), FactorRound(self.fronts)
+
+    def _both_ways(self, offset: int) -> tuple[Rounds, ...]:
+        return (SolveRound(self.fronts, self.matrix_end + offset * self.rows),)
+
+    def _each(self, what: str) -> Round:
+        steps = [(8, self.rows // 8), (1, self.rows % 8)]
+        first = [self.matrix_end + k * self.rows for k in range(3)]
+        return self._round([((f"{what} apart", steps[c][0]), [f + at for f in first]) for c, at in _chunks(steps)])
 
 
 def _chunks(steps: list[tuple[int, int]]) -> Iterable[tuple[int, int]]:
@@ -324,13 +367,14 @@ def _scaled(L: Any, A: Any) -> Any:
     return B
 
 
-def _shift(eps: float, n: int) -> Step:
+def _shift(eps: float, n: int, in_place: bool = False) -> Step:
     """What is added to the diagonal of a block: a little of it, and one where it is zero, for a row that vanishes."""
     import casadi as ca
 
     D, E = _symbols(D=(n, n), E=(n, 1))
     diagonal = ca.diag(_matrix(D, n))
-    return [D, E], [_none(D), eps * diagonal + (diagonal == 0)]
+    added = eps * diagonal + (diagonal == 0)
+    return [D, E], [ca.vec(ca.diag(diagonal + added)) if in_place else _none(D), added]
 
 
 def _column(n: int, *rows: int) -> Step:
@@ -443,22 +487,33 @@ def _upper_part(n: int, m: int) -> Step:
     return [D, z, B, x], [_none(D), z - _matrix(B, m).T @ x, _none(B), _none(x)]
 
 
-def _of_vectors(write: Any) -> Any:
-    """A step on the three vectors of a block row that lie side by side: solution, `E`, correction."""
+def _of_vectors(write: Any, apart: bool) -> Any:
+    """A step on three vectors of a block row: solution, `E`, correction. They lie side by side, or `apart`."""
 
     def step(n: int) -> Step:
         import casadi as ca
 
+        symbols = _symbols(x=(n, 1), E=(n, 1), part=(n, 1))
+        x, part = write(*symbols)
+        results = [ca.SX(n, 1) if x is None else x, ca.SX(n, 1), ca.SX(n, 1) if part is None else part]
+        if apart:
+            return symbols, results
         (vectors,) = _symbols(vectors=(3 * n, 1))
-        x, E, part = ca.vertsplit(vectors, n)
-        x, part = write(x, E, part)
-        return [vectors], [ca.vertcat(_none(E) if x is None else x, _none(E), _none(E) if part is None else part)]
+        return [vectors], [ca.substitute(ca.vertcat(*results), ca.vertcat(*symbols), vectors)]
 
     return step
 
 
+_OF_VECTORS = {
+    "first left": lambda x, E, part: (None, E * x),
+    "left": lambda x, E, part: (x + part, E * part),
+    "add": lambda x, E, part: (x + part, None),
+}
+
+
 _STEPS: dict[str, Any] = {
     "shift": _shift,
+    "shifted": lambda eps, n: _shift(eps, n, in_place=True),
     "column": _column,
     "scale": _scale,
     "square": _minus,
@@ -467,7 +522,6 @@ _STEPS: dict[str, Any] = {
     "backward": _backward,
     "lower": _lower_part,
     "upper": _upper_part,
-    "first left": _of_vectors(lambda x, E, part: (None, E * x)),
-    "left": _of_vectors(lambda x, E, part: (x + part, E * part)),
-    "add": _of_vectors(lambda x, E, part: (x + part, None)),
+    **{name: _of_vectors(write, apart=False) for name, write in _OF_VECTORS.items()},
+    **{f"{name} apart": _of_vectors(write, apart=True) for name, write in _OF_VECTORS.items()},
 }
