@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from cardan.algebra.matrix import Matrix
 from cardan.formulation.large.division import MOST_LINKS, subtrees
-from cardan.formulation.large.mechanics import LargeMechanics, Target
-from cardan.formulation.large.steps import Step, schedule_of
+from cardan.formulation.large.mechanics import LargeMechanics, Target, normalised
+from cardan.formulation.large.steps import Stage, Step, schedule_of
 from cardan.formulation.light import lent_to_joints, lent_to_links
 from cardan.model.joint import Kind, configuration_rate
 from cardan.model.model import Model
@@ -86,3 +86,32 @@ def correction(
 
     stages += [L.give([to.name for to in targets], write), L.told(*sums)]
     return schedule_of(stages, L.cells, L.system.end)
+
+
+def rates(model: Model) -> Schedule:
+    """`qdot` (nq,) from `q` and `v`, joint by joint."""
+    return _by_joint(model, ("q", "v"), "qdot", configuration_rate)
+
+
+def plus(model: Model) -> Schedule:
+    """`new_q` (nq,), of unit quaternions, after a motion with `v` for unit time from `q`, joint by joint."""
+    return _by_joint(model, ("q", "v"), "new_q", lambda kind, q, v: normalised(kind, kind.plus(normalised(kind, q), v)))
+
+
+def _by_joint(model: Model, inputs: tuple[str, str], output: str, write: Callable[..., Matrix]) -> Schedule:
+    import casadi as ca
+
+    groups: dict[str, list[int]] = {}
+    for i, link in enumerate(model.tree.links):
+        if link.kind.nq:
+            groups.setdefault(link.kind.identity, []).append(i)
+    steps = []
+    for members in groups.values():
+        links = [model.tree.links[i] for i in members]
+        step = Step(len(links), np.zeros((len(links), 0)), ca.SX(0, 1))
+        q_at, v_at = np.array([link.q.start for link in links]), np.array([link.v.start for link in links])
+        kind = links[0].kind
+        q, v = step.input(0, kind.nq, q_at), step.input(1, kind.nv, v_at)
+        step.output(0, write(kind, q, v), q_at)
+        steps.append(step)
+    return schedule_of([Stage(steps)], [], 0)
