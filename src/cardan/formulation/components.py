@@ -318,7 +318,9 @@ class Division:
             LinkOutline(of.parent, of.kind, of.joint, of.joint == 0 and self._armature(i) is not None)
             for of, i in zip(outline.links, links, strict=True)
         )
-        return self._member(outline, links, (GROUND,) * len(links), (j,), rows, links_=carried, forces=forces, driven=True)
+        return self._member(
+            outline, links, (GROUND,) * len(links), (j,), rows, links_=carried, forces=forces, driven=True
+        )
 
     def _pieces(self) -> Iterable[_Member]:
         along, roots = self._forces_along(), roots_of(self.home.tree)
@@ -334,7 +336,9 @@ class Division:
                 for o, i in zip(outline.links, links, strict=True)
             )
             none: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
-            yield self._member(outline, links, (GROUND,) * len(links), (), none, links_=armed, forces=forces, driven=True, mass=True)
+            yield self._member(
+                outline, links, (GROUND,) * len(links), (), none, links_=armed, forces=forces, driven=True, mass=True
+            )
 
     # components without mass
 
@@ -570,7 +574,10 @@ class Division:
         else:
             q = (7 * links[:, :, None] + np.arange(7)).reshape(m, -1)
             v = (6 * links[:, :, None] + np.arange(6)).reshape(m, -1)
-        places = [np.array([getattr(member, name) for member in group], dtype=int).reshape(m, -1) for name in ("rows", "positions")]
+        places = [
+            np.array([getattr(member, name) for member in group], dtype=int).reshape(m, -1)
+            for name in ("rows", "positions")
+        ]
         return ComponentClass(outline, values, plain[:, ~same], q, v, x, tau, *places, tuple(free))
 
     def _tree_places(self, outline: Outline, links: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -578,7 +585,8 @@ class Division:
         every, found = self.home.tree.links, []
         for what, count in (("q", "nq"), ("v", "nv")):
             columns = [
-                np.array([getattr(every[i], what).start for i in links[:, k]])[:, None] + np.arange(getattr(of.kind, count))
+                np.array([getattr(every[i], what).start for i in links[:, k]])[:, None]
+                + np.arange(getattr(of.kind, count))
                 for k, of in enumerate(outline.links)
             ]
             found.append(np.concatenate([np.zeros((len(links), 0), dtype=int), *columns], axis=1).astype(int))

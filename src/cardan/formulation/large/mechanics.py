@@ -125,15 +125,16 @@ class LargeMechanics:
         p: symbols of the free parameters.
         changes: input ports with small changes, of the coordinates or of the rates, which pieces keep as rates.
         columns: how many right sides are solved for.
+        normalises: whether quaternions are brought to unit length first.
 
     """
 
     def __init__(
         self, model: Model, kept: Sequence[int], inputs: Sequence[str], outputs: Sequence[str], *, bodies_apart: bool,
-        p: Matrix | None = None, changes: Sequence[str] = (), columns: int = 1,
+        p: Matrix | None = None, changes: Sequence[str] = (), columns: int = 1, normalises: bool = False,
     ) -> None:  # fmt: skip
         self.model, self.inputs, self.outputs, self.p = model, tuple(inputs), tuple(outputs), p
-        self.bodies_apart, self.changes = bodies_apart, tuple(changes)
+        self.bodies_apart, self.changes, self.normalises = bodies_apart, tuple(changes), normalises
         self.division = Division(model, bodies_apart)
         self.pieces = self.division.pieces
         items = rows_of(self.division, kept)
@@ -177,8 +178,9 @@ class LargeMechanics:
         return step.input(self.inputs.index(port), n, at)
 
     def coordinates(self, step: Step, links: np.ndarray) -> Matrix:
-        """Coordinates of joints of one kind, a quaternion brought to unit length."""
-        return normalised(self.model.tree.links[links[0]].kind, self.of_joint(step, "q", links))
+        """Coordinates of joints of one kind; if `normalises`, a quaternion is brought to unit length."""
+        q = self.of_joint(step, "q", links)
+        return normalised(self.model.tree.links[links[0]].kind, q) if self.normalises else q
 
     def of_piece(self, step: Step, piece: PieceClass, port: str) -> Matrix:
         """The same of all joints of a piece."""
@@ -473,10 +475,10 @@ class LargeMechanics:
         a, above = ca.SX.sym("a", 6), ca.SX.sym("above", 6)
         found = _joint_acceleration(joint, a, above if joint.parent is not None else None)
         own = self.pieces.index(joint.piece)
-        columns = [(own, int(k)) for k in np.flatnonzero(_pattern(ca.sum1(ca.jacobian(found, a)**2)))]
+        columns = [(own, int(k)) for k in np.flatnonzero(_pattern(ca.sum1(ca.jacobian(found, a) ** 2)))]
         if joint.parent is not None:
             parent = self.pieces.index(joint.parent)
-            columns += [(parent, int(k)) for k in np.flatnonzero(_pattern(ca.sum1(ca.jacobian(found, above)**2)))]
+            columns += [(parent, int(k)) for k in np.flatnonzero(_pattern(ca.sum1(ca.jacobian(found, above) ** 2)))]
         return columns
 
     def rows(self, right: Callable[[Step, View, ConnectionClass, list[View], Rows], Matrix]) -> Stage:

@@ -67,7 +67,8 @@ def correction(
     apart = has_large_subtrees(model) if bodies_apart is None else bodies_apart
     changes = tuple(name for name in ("eq", "ev") if name in inputs)
     L = LargeMechanics(
-        model, kept, inputs, outputs, bodies_apart=apart, p=p, changes=changes, columns=2 + len(changes)
+        model, kept, inputs, outputs, bodies_apart=apart, p=p, changes=changes, columns=2 + len(changes),
+        normalises=True,
     )  # fmt: skip
     sums = [name for name in SUMS if name in outputs]
     stages = [L.clear(*sums), *L.system.clear, *L.before, L.rows(L.gaps), L.coupled(), *L.system.factor]

@@ -170,9 +170,7 @@ class _LargeMechanismStep(LargeTreeStep):
             import casadi as ca
 
             accept, W, length, new_speed, speed, *P = x
-            return where(accept, W + length * self._mean_power(P), W), where(
-                accept, ca.fmax(new_speed, speed), speed
-            )
+            return where(accept, W + length * self._mean_power(P), W), where(accept, ca.fmax(new_speed, speed), speed)
 
         own, limits = " ".join(names), " ".join(["end max_step", *self.pause])
         powers = " ".join(f"P{i}" for i in range(tableau.stages))
@@ -190,14 +188,14 @@ class _LargeMechanismStep(LargeTreeStep):
             self.each(account, f"accept work length new_speed speed {powers}", "work speed"),
         ]
         if self.projects:
-            pieces.append(self.each(_largest, "accept removed correction t correction_time", "correction correction_time"))
+            pieces.append(
+                self.each(_largest, "accept removed correction t correction_time", "correction correction_time")
+            )
         pieces += self._for_both(lambda accept, new, y: [where(accept, new, y)], "accept new_* *", "*")
         if tableau.adaptive:
             last = tableau.stages - 1
             pieces.append(self.each(lambda accept, k, a: [where(accept, k, a)], f"accept kv{last} a", "a", self.nv))
-            pieces.append(
-                self.each(lambda accept, P, old: [where(accept, P, old)], f"accept P{last} power", "power")
-            )
+            pieces.append(self.each(lambda accept, P, old: [where(accept, P, old)], f"accept P{last} power", "power"))
         return pieces
 
     def _mean_power(self, P: Sequence[Matrix]) -> Matrix:
