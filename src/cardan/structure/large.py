@@ -116,9 +116,9 @@ def _usual_independence(model: Model, formulation: Formulation) -> float:
 class LargeSchedules:
     """What a step of a large mechanism runs.
 
-    `motion` gives `a`, `qdot` and `P`, `rates` `qdot` alone, `plus` the configuration after a motion; `correction(adaptive)` what `formulation.large.programs.correction` does, with
-    the error of the step where it is estimated, and `near` without; these two are None without constraint rows. `usual` is the usual independence of
-    the rows.
+    `motion` gives `a`, `qdot` and `P`, `rates` gives `qdot` alone, `plus` the configuration after a motion. Then what
+    `formulation.large.programs.correction` does: `correction(adaptive)` with the error of the step where it is
+    estimated, `near` without; both are None without constraint rows. `usual` is the usual independence of the rows.
     """
 
     motion: Schedule

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.free_number import FreeNumber, is_free
-from cardan.formulation.measured_joint import frame_in_link
 from cardan.formulation.large.steps import Cell, Step
+from cardan.formulation.measured_joint import frame_in_link
 from cardan.model.body import Body, Joint
 from cardan.model.graph_digest import graph_digest
 from cardan.model.joint import FREE, Kind
@@ -199,7 +199,7 @@ class Division:
                 for i in members
             )  # fmt: skip
             groups.setdefault(key, []).append(members)
-        found = []
+        found: list[PieceClass] = []
         for members_of in groups.values():
             for m, members in enumerate(members_of):
                 for k, i in enumerate(members):
@@ -230,7 +230,8 @@ class Division:
         )  # fmt: skip
 
     def _numbers_of(self, piece: list[int]) -> np.ndarray:
-        tree, parts = self.model.tree, [self.model.gravity]
+        tree = self.model.tree
+        parts: list[Any] = [self.model.gravity]
         for i in piece:
             link = tree.links[i]
             parts += [link.E, link.r, link.mass, link.com, link.I_C]

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -40,8 +41,8 @@ from cardan.formulation.large.division import (
     force_element,
     joint_rows,
 )
-from cardan.formulation.large.system import System
 from cardan.formulation.large.steps import Cell, Stage, Step, View
+from cardan.formulation.large.system import System
 from cardan.formulation.measured_joint import dual
 from cardan.formulation.recursion import Nodes
 from cardan.formulation.rows import LinkRows, Rows
@@ -144,7 +145,7 @@ class LargeMechanics:
         self.elements = self.division.groups([force_element(self.division, k) for k in range(len(model.forces))])
         self.drives = self._drives() if bodies_apart and "tau" in self.inputs else []
         self.cells: list[Cell] = [piece.cell for piece in self.pieces]
-        every = (*self.pieces, *self.connections, *self.elements, *self.drives, *self.spare)
+        every: tuple[Any, ...] = (*self.pieces, *self.connections, *self.elements, *self.drives, *self.spare)
         self.numbers = [x.numbers for x in every]
         self.cells += [n.free for n in self.numbers if n.free is not None]
         self.totals: dict[str, int] = {}
@@ -222,8 +223,8 @@ class LargeMechanics:
                 own = step.view(numbers.free, np.array([m for m, *_ in members]))
                 _, _, symbols, e = members[0]
                 for k, symbol in enumerate(symbols):
-                    at = np.array([each[1][k] for each in members])
-                    step.inputs.append((self.inputs.index("p"), symbol, at))
+                    offsets = np.array([each[1][k] for each in members])
+                    step.inputs.append((self.inputs.index("p"), symbol, offsets))
                 own.put(ca.vertcat(*numbers.free.symbols), e)
                 steps.append(step)
         return [Stage(steps)] if steps else []
@@ -437,7 +438,7 @@ class LargeMechanics:
     def columns(self, group: Group) -> list[slice]:
         """Which of a template's rates belong to each piece."""
         ends = np.cumsum([0, *(self.pieces[cls].template.nv for cls in group.pieces)])
-        return [slice(int(a), int(b)) for a, b in zip(ends, ends[1:], strict=False)]
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     def rows_at(self, step: Step, group: Group) -> tuple[list[View], Rows]:
         """All rows of a connection in the rates of its pieces."""
@@ -639,9 +640,9 @@ class LargeMechanics:
             step = piece.numbers.step()
             view = step.view(piece.cell, np.arange(piece.count))
             whole = [view.read(piece.known[name]) for name in names]
-            for k, own in enumerate(piece.template.tree.links):
-                if own.kind.nv:
-                    write(step, own.kind, piece.links[:, k], [segment(value, own.v) for value in whole])
+            for k, link in enumerate(piece.template.tree.links):
+                if link.kind.nv:
+                    write(step, link.kind, piece.links[:, k], [segment(value, link.v) for value in whole])
             steps.append(step)
         return Stage(steps)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import numpy as np
 
 from cardan.formulation.large.elimination import Elimination
 from cardan.formulation.solve import CORRECTIONS, REGULARISATION
 from cardan.program.elimination import eliminate
-from cardan.program.schedule import Round
 
 
 class System:
@@ -20,9 +20,9 @@ class System:
     """
 
     def __init__(self, sizes: Sequence[int], pairs: Collection[tuple[int, int]], columns: int, first: int) -> None:
-        self.clear: Sequence[Round] = ()
-        self.factor: Sequence[Round] = ()
-        self.solve: Sequence[Round] = ()
+        self.clear: Sequence[Any] = ()
+        self.factor: Sequence[Any] = ()
+        self.solve: Sequence[Any] = ()
         self.below: dict[tuple[int, int], int] = {}
         self.diagonal = self.right = np.zeros(0, dtype=int)
         self.end = first

@@ -14,7 +14,7 @@ import numpy as np
 from cardan.algebra.matrix import Matrix, where
 from cardan.integrate.events import Event
 from cardan.integrate.explicit import step as text
-from cardan.integrate.explicit.large_trees import LargeTreeStep, step_of_one, stages_of, state_of
+from cardan.integrate.explicit.large_trees import LargeTreeStep, stages_of, state_of, step_of_one
 from cardan.integrate.explicit.step import STAGE_NEWTON_STEPS, Graphs, StepControl, VelocityCorrection
 from cardan.integrate.explicit.tableau import Tableau
 from cardan.program.march import Each, March, Scheduled
@@ -158,7 +158,7 @@ class _LargeMechanismStep(LargeTreeStep):
 
         def decide(*x: Matrix) -> Sequence[Any]:
             length, squares, size, new_g, *rest = x
-            judged, rest = (rest[:2], rest[2:]) if self.projects else (None, rest)
+            judged = (rest.pop(0), rest.pop(0)) if self.projects else None
             control, s = self._control(*rest[len(names) :]), state_of(**dict(zip(names, rest, strict=False)))
             directions = np.array([event.direction for event in self.events])
             accept, to = text.decide(

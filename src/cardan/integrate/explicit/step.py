@@ -59,8 +59,8 @@ class ExplicitEquations:
         """Everything that distinguishes these equations from others of the same model."""
         if self.divided:
             how = f"{' careful' if self.careful else ''} rows {self.rows}"
-            usual = usual_independence(self.model.unbound, self.formulation) if self.projects else 1.0
-            return f"{self.formulation.facts(self.model)} divided{how} usual {usual!r}"
+            distance = usual_independence(self.model.unbound, self.formulation) if self.projects else 1.0
+            return f"{self.formulation.facts(self.model)} divided{how} usual {distance!r}"
         looped = " looped" if self.looped else ""
         tree_rows = kept_rows(self.model.unbound, SPATIAL)
         how = f"{looped}{' careful' if self.careful else ''} rows {self.rows} {tree_rows} baumgarte {self.baumgarte}"
@@ -307,7 +307,7 @@ class VelocityCorrection:
         """The same from the sums `sum M_ii v_i^2` and `sum M_ii`."""
         import casadi as ca
 
-        part = PART_OF_TOLERANCE * control.rtol if adaptive else LARGEST_CORRECTION
+        part: Any = PART_OF_TOLERANCE * control.rtol if adaptive else LARGEST_CORRECTION
         part, rest = part + 2 * (NOISE * control.rtol) ** 2, 2 * (NOISE * control.atol) ** 2
         accepted = part * energy + rest * inertia
         far = self.independence > NEARLY_DEPENDENT  # false for NaN
