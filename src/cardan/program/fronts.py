@@ -39,7 +39,7 @@ class Fronts:
     its children begin in `children`, and their number; where its blocks begin in `blocks`, and their number. `below`
     has the rows below the pivots, `place` the places of these in the front above. A row of `blocks`: offset in the
     state of a block of the matrix, offset in the state of its place in the panel, rows, columns. `scratch` is the
-    offset of memory for one front.
+    offset of memory for one front, `pivots` that of the vector where one over the pivots comes.
     """
 
     records: np.ndarray
@@ -48,6 +48,7 @@ class Fronts:
     children: np.ndarray
     blocks: np.ndarray
     scratch: int
+    pivots: int
 
     @property
     def tallest(self) -> int:
@@ -136,8 +137,10 @@ def plan_fronts(
         _first_of(of_children), of_children, _first_of(of_blocks), of_blocks,
     ])  # fmt: skip
     scratch, tallest = _aligned(end), int(height.max(initial=0))
-    found = Fronts(records, _flat(rows), _flat(place), _flat(children), blocks[:, 1:], scratch)
-    return found, scratch + PANEL * tallest
+    found = Fronts(
+        records, _flat(rows), _flat(place), _flat(children), blocks[:, 1:], scratch, scratch + PANEL * tallest
+    )
+    return found, found.pivots + int(start[-1])
 
 
 def _first_of(lengths: np.ndarray) -> np.ndarray:

@@ -206,6 +206,10 @@ def _factor(f: _Rows, fronts: Fronts, name: str) -> None:
         given = f"ptr {columns}, i64 {ld}, ptr {scratch}, i64 {count}, ptr {to}, i64 {stride}, i64 {first}, i64 {end}"
         f.lines.append(f"  call void @front.update({given})")
     f.end(panels)
+    pivots = f.element("%state", f.add(fronts.pivots, front["first"]))
+    k, rows = f.loop(p)
+    f.store(f.load(f.at(panel, ld, k, k)), f.element(pivots, k))
+    f.end(rows)
     f.end(outer)
 
 
