@@ -125,8 +125,7 @@ class ComponentClass:
 
     `values` (n,) are the numbers that all members share, NaN where they differ; `numbers` (m, k) are those that differ.
     `q`, `v` (m, .) are places among the formulation's coordinates and rates, `x`, `tau` (m, .) among coordinates and
-    rates of the tree, `rows`, `positions` (m, .) among the rows kept and among those of them at position level. `bodies` (m, .) are the
-    model's, -1 for what stands for a link.
+    rates of the tree, `rows`, `positions` (m, .) among the rows kept and among those of them at position level.
     `free` are the places in `numbers` that depend on free parameters, and their expressions.
     """
 
@@ -139,7 +138,6 @@ class ComponentClass:
     tau: np.ndarray
     rows: np.ndarray
     positions: np.ndarray
-    bodies: np.ndarray
     free: tuple[tuple[int, int, Any], ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
@@ -320,7 +318,9 @@ class Division:
             LinkOutline(of.parent, of.kind, of.joint, of.joint == 0 and self._armature(i) is not None)
             for of, i in zip(outline.links, links, strict=True)
         )
-        return self._member(outline, links, (GROUND,) * len(links), (j,), rows, links_=carried, forces=forces, driven=True)
+        return self._member(
+            outline, links, (GROUND,) * len(links), (j,), rows, links_=carried, forces=forces, driven=True
+        )
 
     def _pieces(self) -> Iterable[_Member]:
         along, roots = self._forces_along(), roots_of(self.home.tree)
@@ -336,7 +336,9 @@ class Division:
                 for o, i in zip(outline.links, links, strict=True)
             )
             none: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
-            yield self._member(outline, links, (GROUND,) * len(links), (), none, links_=armed, forces=forces, driven=True, mass=True)
+            yield self._member(
+                outline, links, (GROUND,) * len(links), (), none, links_=armed, forces=forces, driven=True, mass=True
+            )
 
     # components without mass
 
@@ -572,7 +574,10 @@ class Division:
         else:
             q = (7 * links[:, :, None] + np.arange(7)).reshape(m, -1)
             v = (6 * links[:, :, None] + np.arange(6)).reshape(m, -1)
-        places = [np.array([getattr(member, name) for member in group], dtype=int).reshape(m, -1) for name in ("rows", "positions", "bodies")]
+        places = [
+            np.array([getattr(member, name) for member in group], dtype=int).reshape(m, -1)
+            for name in ("rows", "positions")
+        ]
         return ComponentClass(outline, values, plain[:, ~same], q, v, x, tau, *places, tuple(free))
 
     def _tree_places(self, outline: Outline, links: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -580,7 +585,8 @@ class Division:
         every, found = self.home.tree.links, []
         for what, count in (("q", "nq"), ("v", "nv")):
             columns = [
-                np.array([getattr(every[i], what).start for i in links[:, k]])[:, None] + np.arange(getattr(of.kind, count))
+                np.array([getattr(every[i], what).start for i in links[:, k]])[:, None]
+                + np.arange(getattr(of.kind, count))
                 for k, of in enumerate(outline.links)
             ]
             found.append(np.concatenate([np.zeros((len(links), 0), dtype=int), *columns], axis=1).astype(int))

@@ -36,10 +36,12 @@ from cardan.formulation.large.division import (
     Group,
     Item,
     PieceClass,
+    Places,
     constraint_rows,
     coupling_rows,
     force_element,
     joint_rows,
+    places_of,
 )
 from cardan.formulation.large.steps import Cell, Stage, Step, View
 from cardan.formulation.large.system import System
@@ -136,13 +138,13 @@ class LargeMechanics:
     ) -> None:  # fmt: skip
         self.model, self.inputs, self.outputs, self.p = model, tuple(inputs), tuple(outputs), p
         self.bodies_apart, self.changes, self.normalises = bodies_apart, tuple(changes), normalises
-        self.division = Division(model, bodies_apart)
-        self.pieces = self.division.pieces
-        items = rows_of(self.division, kept)
+        self.division = Division(places_of(model, bodies_apart))
+        self.pieces, places = self.division.pieces, self.division.places
+        items = rows_of(places, kept)
         self.connections = self.division.groups([item for item in items if item.kept])
         spare = [item for item in items if not item.kept] if "gap" in self.outputs else []
         self.spare = self.division.groups(spare)
-        self.elements = self.division.groups([force_element(self.division, k) for k in range(len(model.forces))])
+        self.elements = self.division.groups([force_element(places, k) for k in range(len(model.forces))])
         self.drives = self._drives() if bodies_apart and "tau" in self.inputs else []
         self.cells: list[Cell] = [piece.cell for piece in self.pieces]
         every: tuple[Any, ...] = (*self.pieces, *self.connections, *self.elements, *self.drives, *self.spare)
@@ -156,6 +158,7 @@ class LargeMechanics:
         if bodies_apart and "lam" not in self.outputs:
             self._leave_out_rows()
         self.connected: list[ConnectionClass] = []
+        self._shared: list[tuple[int, int, int, int, int, int]] | None = None
         self.system = System(self.sizes(), self.touching(), columns, first=len(self.outputs))
 
     # Inputs.
@@ -232,7 +235,7 @@ class LargeMechanics:
     # Pieces.
 
     def _joint_classes(self) -> Iterator[JointClass]:
-        links, place = self.model.tree.links, self.division.place
+        links, place = self.model.tree.links, self.division.places.place
         for piece in self.pieces:
             found: dict[int, list[int]] = {}
             for m, i in enumerate(piece.links[:, 0]):
@@ -363,7 +366,7 @@ class LargeMechanics:
     def _drives(self) -> list[Group]:
         """Joints of the tree between links by themselves, along which drives act."""
         links = self.model.tree.links
-        return self.division.groups([joint_rows(self.division, link.joint) for link in links if link.kind.nv])
+        return self.division.groups([joint_rows(self.division.places, link.joint) for link in links if link.kind.nv])
 
     def forces(self) -> list[Stage]:
         """What drives and force elements add; then the accelerations of the pieces as if nothing connected them."""
@@ -503,7 +506,9 @@ class LargeMechanics:
             one.known = {"beta": own.keep(rows.beta), "diagonal": own.keep(_diagonal(A))}
             step.block(A.numel(), self.system.diagonal[numbers]).written = _dense(mirrored(A))
             b = right(step, own, one, views, rows)
-            step.block(b.numel(), self.system.right[numbers]).written = _dense(b)
+            for k in range(b.shape[1]):
+                at = self.system.right[numbers] + k * self.system.stride
+                step.block(b.shape[0], at).written = _dense(b[:, k])
             if "gap" in self.outputs:
                 self.largest(step, "gap", every.phi)
             self.connected.append(one)
@@ -572,12 +577,15 @@ class LargeMechanics:
 
     def _pairs(self) -> list[tuple[int, int, int, int, int, int]]:
         """Pairs of connections that share a piece: member, class and place of the piece of each."""
+        if self._shared is not None:
+            return self._shared
         touching: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
         for c, group in enumerate(self.connections):
             for k, cls in enumerate(group.pieces):
                 for i, member in enumerate(group.members[:, k].tolist()):
                     touching.setdefault((cls, member), []).append((i, c, k))
-        return [(*a, *b) for ends in touching.values() for n, a in enumerate(ends) for b in ends[:n]]
+        self._shared = [(*a, *b) for ends in touching.values() for n, a in enumerate(ends) for b in ends[:n]]
+        return self._shared
 
     def sizes(self) -> list[int]:
         """How many rows every connection has."""
@@ -610,7 +618,7 @@ class LargeMechanics:
                 step.view(self.pieces[cls].cell, one.group.members[:, k]) for k, cls in enumerate(one.group.pieces)
             ]
             for to in targets:
-                x = step.block(n, self.system.right[one.number] + to.column * n).symbols
+                x = step.block(n, self.system.right[one.number] + to.column * self.system.stride).symbols
                 for view, cls, Y_p in zip(views, one.group.pieces, Y, strict=True):
                     view.add(self.pieces[cls].known[to.name], to.sign * (Y_p @ x))
                 if to.total is not None:
@@ -786,20 +794,20 @@ def _none() -> Matrix:
     return ca.SX(0, 1)
 
 
-def rows_of(division: Division, kept: Sequence[int]) -> list[Item]:
+def rows_of(places: Places, kept: Sequence[int]) -> list[Item]:
     """All that makes constraint rows, with those that are kept: of links by themselves those of all joints."""
-    model, held, first, items = division.model, set(kept), 0, []
-    if division.bodies_apart:
+    model, held, first, items = places.model, set(kept), 0, []
+    if places.bodies_apart:
         for link in model.tree.links:
             count = link.kind.freedoms_removed
-            items += [joint_rows(division, link.joint).keeping(tuple(range(count)), 0)] if count else []
-    owners: list[tuple[Callable[[Division, int], Item], int, int]] = [
+            items += [joint_rows(places, link.joint).keeping(tuple(range(count)), 0)] if count else []
+    owners: list[tuple[Callable[[Places, int], Item], int, int]] = [
         *((joint_rows, j, model.joints[j].kind.freedoms_removed) for j in model.cuts),
         *((coupling_rows, k, 1) for k in range(len(model.couplings))),
         *((constraint_rows, k, 1) for k in range(len(model.constraints))),
     ]
     for make, number, count in owners:
         own = tuple(k for k in range(count) if first + k in held)
-        items.append(make(division, number).keeping(own, first))
+        items.append(make(places, number).keeping(own, first))
         first += count
     return items
