@@ -69,7 +69,7 @@ class Design:
 
     @property
     def kind(self) -> str:
-        """How the members were chosen: a name in `SAMPLERS`, "grid" or "list"."""
+        """How the members were chosen: a name in `KINDS`."""
         return str(self.about.get("design", "list"))
 
     @cached_property
@@ -106,9 +106,10 @@ def design(parameters: Any, kind: str | None = None, *, samples: int | None = No
             distribution: `cd.normal(mean, std)`, `cd.uniform(low, high)`, `cd.triangular(low, mode, high)`,
             `cd.lognormal(mean, std)`, a frozen one of `scipy.stats`. Or a table: a DataFrame, or the path of a CSV file
             whose first line has the names. SI units.
-        kind: of arrays "grid" (all combinations, the default) or "list" (the first of each, the second of each, ...);
-            of distributions "sobol" (default), "halton", "latin_hypercube", "random"; "saltelli", "morris" or "fast"
-            for indices of sensitivity. Arrays beside sampled distributions are a grid.
+        kind: of arrays "grid" (all combinations, the default), "list" (the first of each, the second of each, ...) or
+            "one_at_a_time" (each value of one array with the middle values of the others); of distributions "sobol"
+            (default), "halton", "latin_hypercube", "random"; "saltelli", "morris" or "fast" for indices of
+            sensitivity. Arrays beside sampled distributions are a grid.
         samples: how many samples of distributions; of "saltelli" N for N (parameters + 2) members, of "morris" the
             number of paths, each of (parameters + 1) members, of "fast" those of each parameter.
         seed: of the samples. The first samples of a longer "sobol", "halton", "random" or "saltelli" design are those
@@ -149,7 +150,7 @@ def make_design(
         about |= {"samples": n, "seed": seed, "parameters": {name: d.described for name, d in spread.items()}}
         u = SAMPLERS[chosen].draw(owner, spread, n, seed)
         return _crossed(owner, list(parameters), fixed, _sampled(owner, spread, u), about)
-    return (_listed if chosen == "list" else _crossed)(owner, list(parameters), fixed, None, about)
+    return ARRANGEMENTS[chosen](owner, list(parameters), fixed, None, about)
 
 
 def _kind(
@@ -165,9 +166,9 @@ def _kind(
         if samples is not None:
             raise InputError(f"{owner}: samples= is of distributions, and there are none; arrays have own lengths")
         return kind or "grid"
-    if kind == "list":
+    if kind in ARRANGEMENTS and kind != "grid":
         raise InputError(
-            f"{owner}: {next(iter(spread))!r} is a distribution, and design 'list' takes arrays; choose one of "
+            f"{owner}: {next(iter(spread))!r} is a distribution, and design {kind!r} takes arrays; choose one of "
             f"{', '.join(SAMPLERS)}"
         )
     chosen = "sobol" if kind in (None, "grid") else str(kind)
@@ -248,6 +249,20 @@ def _listed(
     dims = {"member": lengths.get(first, 1)}
     parts = [(name, ("member",) if name in lengths else (), fixed[name]) for name in order]
     return _design(owner, parts, dims, about)
+
+
+def _one_at_a_time(
+    owner: str, order: list[str], fixed: Mapping[str, np.ndarray], sampled: None, about: dict[str, Any]
+) -> Design:  # fmt: skip
+    """The middle value of every array, then each other value of one array with the others in the middle."""
+    middles = {name: len(x) // 2 for name, x in fixed.items() if x.ndim}
+    changes = [(name, k) for name, middle in middles.items() for k in range(len(fixed[name])) if k != middle]
+    parts = {}
+    for name, middle in middles.items():
+        places = [middle, *(k if changed == name else middle for changed, k in changes)]
+        parts[name] = fixed[name][places]
+    columns = [(name, ("member",), parts[name]) if name in parts else (name, (), fixed[name]) for name in order]
+    return _design(owner, columns, {"member": 1 + len(changes)}, about)
 
 
 def _design(
@@ -422,4 +437,6 @@ SAMPLERS: dict[str, Sampler] = {
     "fast": Sampler(_fast, "Fourier amplitude sensitivity test", True, _enough),
 }
 """Ways to sample distributions."""
-KINDS = ("grid", "list", *SAMPLERS)
+ARRANGEMENTS: dict[str, Callable[..., Design]] = {"grid": _crossed, "list": _listed, "one_at_a_time": _one_at_a_time}
+"""Ways to combine arrays."""
+KINDS = (*ARRANGEMENTS, *SAMPLERS)

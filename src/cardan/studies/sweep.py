@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from typing import Any
 
 from cardan.errors import InputError, InterruptedRunError, warn_outside
 from cardan.machines.ufunc.threads import get_threads
-from cardan.model.values import whole
+from cardan.model.values import shown, whole
 from cardan.results.progress import progress_bar
 from cardan.studies.design import Design, make_design
 from cardan.studies.identity import code_version, identity
@@ -42,6 +42,7 @@ def sweep(
     workers: int | None = None,
     chunk: int | None = None,
     progress: bool | None = None,
+    notes: Mapping[str, str] | None = None,
 ) -> Study:
     """Compute a model with many values of its numbers: a parameter study, a Monte-Carlo study, a design of experiments.
 
@@ -64,6 +65,7 @@ def sweep(
         workers: number of local processes that compute. By default this process does, with all its threads.
         chunk: members that are computed and written together. It changes no result.
         progress: show a progress bar; by default on a terminal and in a notebook, for long studies.
+        notes: words that are kept with the results, by name: who made the study, and what for.
 
     Returns:
         The study: `study.dataset` with names and units, `study.failed` and `study.reasons` of members that could not be
@@ -80,7 +82,7 @@ def sweep(
     _require_names(task, members)
     count = None if workers is None else whole("sweep", "workers", workers)
     size = _chunk(task, members, count, chunk)
-    about = _about(task, members)
+    about = _about(task, members) | {"notes": _notes(notes)}
     if store is None:
         return _computed(_InMemory(members, size, about), task, members, client, count, progress)
     with StudyStore.open(store, members, size, identity(task, members), code_version(), about) as target:
@@ -150,6 +152,13 @@ def _about(task: Task, members: Design) -> dict[str, Any]:
         found["duration"] = float(task.run.duration)
         found["times"] = task.run.times(task.model).tolist()  # type: ignore[arg-type]
     return found
+
+
+def _notes(given: Mapping[str, str] | None) -> dict[str, str]:
+    for name, text in (given or {}).items():
+        if not isinstance(name, str) or not isinstance(text, str):
+            raise InputError(f"sweep: notes are texts by name, got {shown(name)}: {shown(text)}")
+    return dict(given or {})
 
 
 def _require_names(task: Task, members: Design) -> None:
