@@ -78,8 +78,8 @@ RUN: Entries = {
 }
 # What messages say of Python arguments, and the same in a study file.
 WRITTEN = {
-    "sweep: ": "", "design: ": "", "simulate: ": "", "samples=, as samples=256": "'samples: 256'", "step=1e-3 (s)": "step: 1 ms",
-    "design='grid'": "design: grid",
+    "sweep: ": "", "design: ": "", "simulate: ": "", "samples=, as samples=256": "'samples: 256'",
+    "step=1e-3 (s)": "step: 1 ms", "design='grid'": "design: grid",
 }  # fmt: skip
 METHOD_OPTIONS = ("baumgarte", "damping", "form", "max_order")
 SPAN: Entries = {
