@@ -1,6 +1,7 @@
 """`cardan sweep`: study files, going on with a study, its status and plots; and what is refused."""
 
 import json
+import runpy
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,13 @@ def test_a_study_from_a_file_is_that_of_python(cardan, tmp_path):  # noqa: F811
     (tmp_path / "study.yaml").unlink()
     gone = cardan("sweep", "resume", "study.zarr")
     assert gone.returncode == 2 and "study.yaml is gone" in gone.stderr
+
+
+def test_the_page_has_the_example_and_all_entries():
+    """The lower part of docs/sweeps.md is made from the tables of the format."""
+    made = runpy.run_path(str(Path(__file__).resolve().parents[2] / "docs" / "make_sweeps.py"))
+    text = made["PAGE"].read_text(encoding="utf-8")
+    assert made["page"](text) == text, "run: python docs/make_sweeps.py"
 
 
 @pytest.mark.parametrize(
