@@ -33,7 +33,7 @@ from cardan.program.march import March
 if TYPE_CHECKING:
     from cardan.program.program import Recorded
 
-_LOGIC = frozenset((*COMPARISONS, "and", "or", "not", "if_else_zero"))
+_LOGIC = frozenset((*COMPARISONS, "and", "or", "not", "if_else", "if_else_zero"))
 Load = Callable[..., str]  # of port and element; in a loop, besides, the name of how many elements further
 Store = Callable[[int, int, str], None]
 
@@ -355,8 +355,10 @@ class ThreadLine(StraightLine):
         """A comparison, or what depends on one. Its truth serves at once where it is read soon, not by the number."""
         op, args, v = self.graph.op[k], self.graph.args[k], self.t.vector
         one, zero = self.t.splat(1.0), self.t.splat(0.0)
-        if op == "if_else_zero":
-            return self.new(f"select i1 {self._truth(args[0])}, {v} {self._operand(args[1])}, {v} {zero}")
+        if op in ("if_else", "if_else_zero"):
+            truth, yes = self._truth(args[0]), self._operand(args[1])
+            no = self._operand(args[2]) if op == "if_else" else zero
+            return self.new(f"select i1 {truth}, {v} {yes}, {v} {no}")
         if op == "not":
             truth = self.new(f"xor i1 {self._truth(args[0])}, true")
         elif op in ("and", "or"):
