@@ -96,6 +96,12 @@ def _source() -> bytes | None:
     return seal.digest() if sources and _is_as_loaded() else None
 
 
+def source_digest() -> str:
+    """Hex digest of this package's source, by which results of another version are recognised; empty if unknown."""
+    found = _source()
+    return "" if found is None else found.hex()[:16]
+
+
 def _sources() -> list[str]:
     """The files whose text decides what is compiled."""
     found = []

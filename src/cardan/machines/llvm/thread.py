@@ -134,7 +134,7 @@ class ThreadLine(StraightLine):
         self, graph: Graph, module: Module, load: Load, store: Store, in_place: bool = False, same: bool = False,
         cleared: bool = False, early: int = 0, looped: bool = False, quick: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(graph, module, frozenset(), in_place, sparse=True, cleared=cleared)
+        super().__init__(graph, module, "v", frozenset(), in_place, sparse=True, cleared=cleared)
         self.same, self.early, self.looped, self.quick = same, early or EARLY, looped, quick
         self.doubts: list[str] = []  # of a quick line: values, each true if some result is wrong
         self.groups: list[tuple[int, int]] = []  # port and first element of angles that one turn of the loop takes
@@ -264,7 +264,7 @@ class ThreadLine(StraightLine):
                 together = self._together(steps, n)
                 angles = [self._operand(a) for a in together]
                 self._pairs |= zip(together, self._take_sincos(angles, self.quick), strict=True)
-            self.name[k] = self._value(k)
+            self.name[k] = self.value(k)
             for port, element, value in when.get(k, ()):
                 self._store(port, element, self._operand(value))
         for move in before[len(steps)]:
@@ -341,14 +341,15 @@ class ThreadLine(StraightLine):
         # volatile: the compiler would load it once and keep it
         return self.new(f"load volatile {self.t.scalar}, ptr {at}, align {self.t.align}")
 
-    def _value(self, k: int) -> str:
+    def value(self, k: int) -> str:
+        """Print one operation; the name of its result."""
         op = self.graph.op[k]
         if op == "inv" and self.quick:
             pair, x = f"{{ {self.t.vector}, i1 }}", self._operand(self.graph.args[k][0])
             found = self.new(f"call {pair} {reciprocal_near(self.module)}({self.t.vector} {x})")
             self.doubts.append(self.new(f"extractvalue {pair} {found}, 1"))
             return self.new(f"extractvalue {pair} {found}, 0")
-        return self._judged(k) if op in _LOGIC else super()._value(k)
+        return self._judged(k) if op in _LOGIC else super().value(k)
 
     def _judged(self, k: int) -> str:
         """A comparison, or what depends on one. Its truth serves at once where it is read soon, not by the number."""
