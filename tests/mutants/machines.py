@@ -41,7 +41,7 @@ MUTANTS: list[Mutant] = [
         ("\"lt\": \"olt\", \"le\": \"ole\"", "\"lt\": \"ole\", \"le\": \"ole\"", "less is less or equal"),
         ("\"fmin\": \"olt\", \"fmax\": \"ogt\"", "\"fmin\": \"ogt\", \"fmax\": \"olt\"", "the smaller is the larger"),
         ("\"ne\": \"une\"", "\"ne\": \"one\"", "NaN does not differ from itself"),
-        ("return choose(true(x[0]), x[1], zero)", "return choose(true(x[0]), x[1], x[1])", "a choice takes its first value"),
+        ("return choose(true(x[0]), x[1], x[2] if op == \"if_else\" else zero)", "return choose(true(x[0]), x[1], x[1])", "a choice takes its first value"),
         ("return self.new(f\"fadd {v} {x[0]}, {x[0]}\")", "return self.new(f\"fadd {v} {x[0]}, {t.splat(2.0)}\")", "twice x is x + 2"),
         ("positive = choose(self.new(f\"fcmp ogt {v} {x[0]}, {zero}\"), one, x[0])", "positive = choose(self.new(f\"fcmp oge {v} {x[0]}, {zero}\"), one, x[0])", "the sign of zero is 1"),
         ("v, half = self.t.vector, (\"sin\", \"cos\").index(op)", "v, half = self.t.vector, (\"cos\", \"sin\").index(op)", "sine and cosine exchanged"),
