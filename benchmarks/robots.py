@@ -107,6 +107,15 @@ def _folder() -> Path:
     return Path(cmeel.__file__).parents[1] / "cmeel.prefix" / "share" / "example-robot-data" / "robots"
 
 
+def robot_files() -> dict[str, Path]:
+    """Every URDF file of example-robot-data, by its name; those that are named alike have their folder's too."""
+    found: dict[str, Path] = {}
+    for path in sorted(_folder().rglob("*.urdf")):
+        name = path.stem if path.stem not in found else f"{path.parents[1].name.partition('_desc')[0]}/{path.stem}"
+        found[name] = path
+    return found
+
+
 def _from_urdf(name: str, file: str, *, root: Any = "fixed", locked: tuple[str, ...] = ()) -> Robot:
     def make(snapping: float) -> cd.Model:
         if not locked:

@@ -1,9 +1,10 @@
-"""Long programs: quick code answers, another process makes the full code, which takes its place."""
+"""Long programs: tables or quick code answer, another process makes the full code, which takes their place."""
 
 import os
 import subprocess
 import sys
 import time
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import cardan as cd
 from cardan.machines import build, full_code
 from cardan.machines.build import Builder
+from cardan.machines.llvm import interpreted
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.mechanisms import double_pendulum, four_bar
 from cardan.structure.kernels import tree_kernel
@@ -38,27 +40,31 @@ def wait_for(test, seconds: float = 20.0) -> bool:
 
 @pytest.fixture
 def long_programs(monkeypatch, tmp_path):
-    """Every program counts as long, and the cache is empty."""
+    """Every program counts as long, every graph is a table, and the cache is empty."""
     monkeypatch.setattr(build, "LONG_TEXT", 0)
+    monkeypatch.setattr(interpreted, "LEAST", 0)
     tmp_path.chmod(0o700)
     monkeypatch.setenv("CARDAN_CACHE_DIR", str(tmp_path))
 
 
 @pytest.mark.usefixtures("long_programs")
 @pytest.mark.parametrize("rows", [1, 40])
-def test_full_code_replaces_quick_code_with_the_same_bits(rows, monkeypatch):
+def test_full_code_replaces_tables_with_the_same_bits(rows, monkeypatch):
     """After enough use, and then calls go straight to it; a second process finds both in the cache."""
     model = double_pendulum().build()
     kernel, given, wide = kernel_of(model), states(model, rows), rows > 1
     variant = kernel._variants[np.dtype(float)]
     first = kernel(*given)
-    quick = variant.loops.wide if wide else variant.loops.row
+    table = variant.loops.wide if wide else variant.loops.row
+    installed = []
+    monkeypatch.setattr(variant, "_install", lambda *given, install=variant._install: installed.append(install(*given)))
     assert variant.to_come.keys() == {wide}
     assert kernel._limit == 0
     assert not full_code._threads or not any(thread.is_alive() for thread in full_code._threads)  # not used enough
     variant.to_come[wide].used(10.0)
     assert wait_for(lambda: not variant.to_come)
-    assert (variant.loops.wide if wide else variant.loops.row) != quick
+    assert (variant.loops.wide if wide else variant.loops.row) != table
+    assert len(installed) == 2  # quick code, then full code
     assert wait_for(lambda: kernel._limit > 0)
     assert kernel(*given).tobytes() == first.tobytes()
     monkeypatch.setattr(build, "to_object", None)  # nothing is compiled any more
@@ -68,7 +74,7 @@ def test_full_code_replaces_quick_code_with_the_same_bits(rows, monkeypatch):
 
 
 @pytest.mark.usefixtures("long_programs")
-def test_quick_code_stays_where_the_other_process_fails(monkeypatch):
+def test_tables_stay_where_the_other_process_fails(monkeypatch):
     """No Python to start, or one that fails: calls go on, and `prepare` compiles here."""
     model = double_pendulum().build()
     kernel, given = kernel_of(model), states(model, 1)
@@ -138,11 +144,11 @@ def test_the_other_process_does_not_wait_for_the_end_of_the_pipe():
     import llvmlite
 
     places = [str(ROOT / "src"), str(Path(llvmlite.__file__).parents[1])]
-    text = b"define void @f() { ret void }"
+    recipe = zlib.compress(b"T" + b"define void @f() { ret void }")
     with subprocess.Popen(
         [sys.executable, "-I", "-c", full_code._COMPILE, *places], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as process:
-        process.stdin.write(len(text).to_bytes(8, "little") + text)
+        process.stdin.write(len(recipe).to_bytes(8, "little") + recipe)
         process.stdin.flush()
         try:
             assert process.wait(20) == 0
@@ -155,15 +161,14 @@ def test_jobs_are_made_though_others_fail(monkeypatch):
     """One after the other, whatever is raised; a thread that is through does not keep the next job waiting."""
     made = []
 
-    def make(text: bytes) -> bytes:
-        if text == b"bad":
+    def make(recipe: bytes):
+        if recipe == b"bad":
             raise RuntimeError("LLVM")
-        return text
+        yield recipe, "", True
 
     monkeypatch.setattr(full_code, "_compiled_apart", make)
-    monkeypatch.setattr(full_code, "unpacked", lambda text: text.decode())
     for k in range(200):
-        job = full_code.FullCode(b"bad" if k % 3 == 0 else b"good", lambda code, text, k=k: made.append(k))
+        job = full_code.FullCode(b"bad" if k % 3 == 0 else b"good", lambda code, text, is_full, k=k: made.append(k))
         job.ask()
         if k % 10 == 0:
             time.sleep(1e-4)

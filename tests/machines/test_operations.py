@@ -5,8 +5,11 @@ import numpy as np
 import pytest
 
 from cardan.errors import CardanError
+from cardan.machines.host import host, load, to_object
+from cardan.machines.llvm import interpreted
 from cardan.machines.llvm.graph import print_graph
 from cardan.machines.llvm.module import Module, VectorType
+from cardan.machines.ufunc.gufunc import LoopAddresses, make_gufunc
 from cardan.program.graph import BINARY, UNARY, read
 
 from .conftest import make_kernel
@@ -139,3 +142,40 @@ def test_uniform_inputs_are_arrays_of_scalars():
     assert "load double, ptr" in text
     assert "load <4 x double>, ptr" in text
     assert "define internal void @body(" in text
+
+
+@pytest.mark.parametrize("dtype", ["double", "float"])
+def test_tables_have_the_bits_of_straight_code(dtype, monkeypatch):
+    """Every operation, products in all places of sums, values used long after, on one lane and on many."""
+    monkeypatch.setattr(interpreted, "LEAST", 0)
+    monkeypatch.setattr(interpreted, "ON_STACK", 2048)  # so that one of the two frames is on the heap
+    rng = np.random.default_rng(7)
+
+    def everything(x):
+        values = [x[i] for i in range(6)]
+        for _ in range(2):
+            for name in rng.permutation([*UNARY, *BINARY]):
+                a, b = (values[int(k)] for k in rng.integers(len(values), size=2))
+                values.append(ca.if_else(a < b, a, text_of(name)(*([a] if name in UNARY else [a, b]))))
+            for sign in (1, -1):
+                a, b, c, d = (values[int(k)] for k in rng.integers(len(values), size=4))
+                values += [c + sign * a * b, a * b + sign * c, a * b + sign * c * d, a * a + sign * c, -(a * b)]
+        return ca.vertcat(*values, x[2], 0, values[-1])
+
+    size = 2 * (len(UNARY) + len(BINARY) + 10) + 9
+    kernel = make_kernel("all", {"x": (6,)}, {"y": (size,)}, everything)
+    builder = kernel._builder
+    given = rng.standard_normal((11, 6)).astype({"double": np.float64, "float": np.float32}[dtype])
+    for lanes in (1, host().lanes(dtype)):
+        found = []
+        for tables in (False, True):
+            text = builder.text(dtype, lanes, tables=tables)
+            assert ("@body.run" in text) == tables
+            loops = LoopAddresses()
+            (loop, rows), held = load(to_object(text, quick=True), "loop", "rows")
+            loops.row = loops.wide = rows
+            with np.errstate(all="ignore"):
+                found.append(make_gufunc(builder.compiled, loop, loops, given.dtype, [held])(given))
+        straight, table = found
+        assert np.isfinite(straight).mean() > 0.5
+        assert np.nan_to_num(straight, nan=9.0).tobytes() == np.nan_to_num(table, nan=9.0).tobytes()

@@ -91,11 +91,11 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "machines/cache.py", KEYS,
-        ("tools, h.triple, h.cpu, h.features)", "tools, h.triple)", "cached kernels of another processor are loaded"),
-        ("tools, h.triple, h.cpu, h.features)", "h.triple, h.cpu, h.features)", "cached kernels of other versions of the tools are loaded"),
+        ("h.triple, h.cpu, h.features)\n", "h.triple)\n", "cached kernels of another processor are loaded"),
+        ("repr((_source(), tools))", "repr((_source(), tools[4:]))", "cached kernels of other versions of the tools are loaded"),
         ("_MAGIC + digest + payload, \"sha256\")", "_MAGIC + payload, \"sha256\")", "the seal does not say which kernel it seals"),
         ("if not hmac.compare_digest(entry, _sealed(digest, payload)):", "if False:", "entries without a seal are loaded"),
-        ("return hashlib.sha256(_producer() + json.dumps(parts).encode()).digest()", "return hashlib.sha256(json.dumps(parts).encode()).digest()", "cached kernels of another version of Cardan are loaded"),
+        ("return hashlib.sha256(_producer(of_host) + json.dumps(parts).encode()).digest()", "return hashlib.sha256(json.dumps(parts).encode()).digest()", "cached kernels of another version of Cardan are loaded"),
     ),
     *changes(
         "machines/ufunc/kernel.py", f"{ARRAYS} machines/test_threads.py machines/test_errors.py",

@@ -125,7 +125,8 @@ class ComponentClass:
 
     `values` (n,) are the numbers that all members share, NaN where they differ; `numbers` (m, k) are those that differ.
     `q`, `v` (m, .) are places among the formulation's coordinates and rates, `x`, `tau` (m, .) among coordinates and
-    rates of the tree, `rows`, `positions` (m, .) among the rows kept and among those of them at position level.
+    rates of the tree, `rows`, `positions` (m, .) among the rows kept and among those of them at position level. `bodies` (m, .) are the
+    model's, -1 for what stands for a link.
     `free` are the places in `numbers` that depend on free parameters, and their expressions.
     """
 
@@ -138,6 +139,7 @@ class ComponentClass:
     tau: np.ndarray
     rows: np.ndarray
     positions: np.ndarray
+    bodies: np.ndarray
     free: tuple[tuple[int, int, Any], ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
@@ -287,6 +289,7 @@ class Division:
         at_position = [row for row in kept if self.levels[row]]
         self.position_place = {row: k for k, row in enumerate(at_position)}
         self.link_of_joint = {link.joint: i for i, link in enumerate(self.home.tree.links)}
+        self.cut = frozenset(self.home.cuts)
 
     def classes(self, chosen: Callable[[Outline], bool] | None = None) -> list[ComponentClass]:
         """All of them; or of the outlines chosen."""
@@ -318,9 +321,7 @@ class Division:
             LinkOutline(of.parent, of.kind, of.joint, of.joint == 0 and self._armature(i) is not None)
             for of, i in zip(outline.links, links, strict=True)
         )
-        return self._member(
-            outline, links, (GROUND,) * len(links), (j,), rows, links_=carried, forces=forces, driven=True
-        )
+        return self._member(outline, links, (GROUND,) * len(links), (j,), rows, links_=carried, forces=forces, driven=True)
 
     def _pieces(self) -> Iterable[_Member]:
         along, roots = self._forces_along(), roots_of(self.home.tree)
@@ -336,9 +337,7 @@ class Division:
                 for o, i in zip(outline.links, links, strict=True)
             )
             none: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
-            yield self._member(
-                outline, links, (GROUND,) * len(links), (), none, links_=armed, forces=forces, driven=True, mass=True
-            )
+            yield self._member(outline, links, (GROUND,) * len(links), (), none, links_=armed, forces=forces, driven=True, mass=True)
 
     # components without mass
 
@@ -381,7 +380,7 @@ class Division:
             rows = self._own_rows([first], written)
             own = replace(coupling, joints=tuple(range(len(coupling.joints))))
             return self._member(outline, links, (GROUND,) * len(links), coupling.joints, rows, couplings=(own,))
-        if any(j in self.home.cuts for j in coupling.joints):
+        if any(j in self.cut for j in coupling.joints):
             return self._coupled_cut(first, coupling)
         links = self._ways([self.link_of_joint[j] for j in coupling.joints])
         outline = self._subtree(links)
@@ -395,7 +394,7 @@ class Division:
         from dataclasses import replace
 
         model = self.home
-        cut = [j for j in coupling.joints if j in model.cuts]
+        cut = [j for j in coupling.joints if j in self.cut]
         ends = {j: [self._end(b) for b in (model.joints[j].parent, model.joints[j].child)] for j in cut}
         touched = [self.link_of_joint[j] for j in coupling.joints if j not in cut]
         touched += [i for pair in ends.values() for i in pair if i != GROUND]
@@ -491,7 +490,7 @@ class Division:
             JointOutline(self.home.joints[j].kind, at[pair[0]], at[pair[1]], True)
             for j, pair in zip(numbers, ends, strict=True)
         )
-        cuts = tuple(k for k, j in enumerate(numbers) if j in self.home.cuts)
+        cuts = tuple(k for k, j in enumerate(numbers) if j in self.cut)
         return Outline(outlines, tuple(range(len(links))), joints, cuts), links
 
     def _own_rows(self, rows: Iterable[int], first: int) -> tuple[list[int], list[int], list[int], list[int]]:
@@ -574,10 +573,7 @@ class Division:
         else:
             q = (7 * links[:, :, None] + np.arange(7)).reshape(m, -1)
             v = (6 * links[:, :, None] + np.arange(6)).reshape(m, -1)
-        places = [
-            np.array([getattr(member, name) for member in group], dtype=int).reshape(m, -1)
-            for name in ("rows", "positions")
-        ]
+        places = [np.array([getattr(member, name) for member in group], dtype=int).reshape(m, -1) for name in ("rows", "positions", "bodies")]
         return ComponentClass(outline, values, plain[:, ~same], q, v, x, tau, *places, tuple(free))
 
     def _tree_places(self, outline: Outline, links: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -585,8 +581,7 @@ class Division:
         every, found = self.home.tree.links, []
         for what, count in (("q", "nq"), ("v", "nv")):
             columns = [
-                np.array([getattr(every[i], what).start for i in links[:, k]])[:, None]
-                + np.arange(getattr(of.kind, count))
+                np.array([getattr(every[i], what).start for i in links[:, k]])[:, None] + np.arange(getattr(of.kind, count))
                 for k, of in enumerate(outline.links)
             ]
             found.append(np.concatenate([np.zeros((len(links), 0), dtype=int), *columns], axis=1).astype(int))

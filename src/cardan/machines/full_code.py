@@ -1,10 +1,10 @@
-"""Full code of a loop that quick code serves meanwhile, compiled by another process.
+"""Full code of a loop that tables or quick code serve meanwhile, compiled by another process.
 
 LLVM takes eight times as long for full code as for quick code, which has the same bits and needs half as much again to
-run. So a long program is first compiled quickly. Once its loop has run for a while, another process compiles the full
-code, and its address replaces that of the quick one. It is a process because LLVM can neither be stopped nor work for
-two threads at a time: a process that ends does not wait for it, and calls that need other kernels do not either
-(docs/decisions/0066).
+run; it takes next to nothing for tables, which need two to four times as long to run. So a long program begins as a
+table. Once its loop has run for a while, another process compiles quick code and then full code, and each replaces what
+was there. It is a process because LLVM can neither be stopped nor work for two threads at a time: a process that ends
+does not wait for it, and calls that need other kernels do not either (docs/decisions/0066, 0075).
 """
 
 from __future__ import annotations
@@ -14,32 +14,37 @@ import os
 import subprocess
 import sys
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
+from struct import Struct
 from threading import Lock, Thread, current_thread
 from time import sleep
 
-from cardan.machines.build import unpacked
+from cardan.machines.build import digest, is_straight, text_of
 from cardan.machines.host import compiling, to_object
 
-# Full code is asked for after the quick code has run for a quarter of what LLVM will take, about 1 s for 1 MB of text.
-PATIENCE = 2e-6  # s of running for each byte of packed text
+# Full code is asked for after what is there has run for a quarter of what LLVM will take, about 1 s for 1 MB of text.
+PATIENCE = 2e-6  # s of running for each byte of the recipe
 MOST = max(1, (os.cpu_count() or 1) // 2)  # processes at a time
 
+_HEAD = Struct("<?64sQ")  # before object code: whether it is full code, the digest of its text, its size
 _COMPILE = "import sys; sys.path[:0] = sys.argv[1:]; import cardan.machines.full_code as f; f.compile_input()"
 
 
 class FullCode:
-    """Full code to come, of the packed `text` of a loop; `install` takes the object code and the text."""
+    """Full code to come, by a recipe (`build.text_of`).
 
-    def __init__(self, text: bytes, install: Callable[[bytes, bytes], None]) -> None:
-        self.text, self.install = text, install
-        self.patience = PATIENCE * len(text)
+    `install` takes object code, the digest of its text, and whether it is full code.
+    """
+
+    def __init__(self, recipe: bytes, install: Callable[[bytes, str, bool], None]) -> None:
+        self.recipe, self.install = recipe, install
+        self.patience = PATIENCE * len(recipe)
         self._asked_by: int | None = None  # the process that asked; a fork of it asks anew
 
     def used(self, seconds: float) -> None:
-        """Tell that the quick code has run for so long; full code is asked for when that was long enough."""
+        """Tell that what is there has run for so long; full code is asked for when that was long enough."""
         self.patience -= seconds
         if self.patience <= 0:
             self.ask()
@@ -53,12 +58,12 @@ class FullCode:
             _start_next()
 
     def make(self) -> None:
-        """Compile in another process, and install. Whatever fails, the quick code stays."""
+        """Compile in another process, and install. Whatever fails, what is there stays."""
         with suppress(Exception):  # of the system, of LLVM, of the cache; nobody waits for this thread
-            code = _compiled_apart(unpacked(self.text).encode())
-            with compiling:
-                if code and not _closing:
-                    self.install(code, self.text)
+            for code, text, is_full in _compiled_apart(self.recipe):
+                with compiling:
+                    if not _closing:
+                        self.install(code, text, is_full)
 
 
 _lock = Lock()  # held to look at, and to change, what waits and who works
@@ -93,8 +98,8 @@ def _work(first: FullCode) -> None:
             job = _waiting.popleft()
 
 
-def _compiled_apart(text: bytes) -> bytes:
-    """Object code of IR, from another process; nothing if that failed."""
+def _compiled_apart(recipe: bytes) -> Iterator[tuple[bytes, str, bool]]:
+    """Object code, the digest of its text, and whether it is full code, as another process makes them."""
     import llvmlite
 
     places = [str(Path(file).parents[1]) for file in (Path(__file__).parent, llvmlite.__file__)]
@@ -109,14 +114,21 @@ def _compiled_apart(text: bytes) -> bytes:
         try:
             if _closing:
                 process.kill()
-            code: bytes = process.communicate(len(text).to_bytes(8, "little") + text)[0]
+            assert process.stdin is not None
+            assert process.stdout is not None
+            process.stdin.write(len(recipe).to_bytes(8, "little") + recipe)
+            process.stdin.flush()
+            while len(head := process.stdout.read(_HEAD.size)) == _HEAD.size:
+                is_full, text, size = _HEAD.unpack(head)
+                code = process.stdout.read(size)
+                if len(code) == size:
+                    yield code, text.decode(), is_full
         finally:
             _processes.remove(process)
-        return code if process.returncode == 0 else b""
 
 
 def compile_input() -> None:
-    """The other process: compile what comes in, and end with the process that asked."""
+    """The other process: compile the recipe that comes in, and end with the process that asked."""
     parent = os.getppid()
 
     def watch() -> None:
@@ -128,7 +140,12 @@ def compile_input() -> None:
         os.nice(5)  # what the user runs comes first
     Thread(target=watch, daemon=True).start()
     read = sys.stdin.buffer.read  # so many bytes: a fork of the asking process may hold the pipe open
-    sys.stdout.buffer.write(to_object(read(int.from_bytes(read(8), "little")).decode()))
+    recipe = read(int.from_bytes(read(8), "little"))
+    text = text_of(recipe)
+    for is_full in (True,) if is_straight(recipe) else (False, True):
+        code = to_object(text, quick=not is_full)
+        sys.stdout.buffer.write(_HEAD.pack(is_full, digest(text).encode(), len(code)) + code)
+        sys.stdout.buffer.flush()
 
 
 @atexit.register

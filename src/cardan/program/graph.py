@@ -28,6 +28,8 @@ BINARY = (
     "copysign", "lt", "le", "eq", "ne", "and", "or", "if_else_zero",
 )
 # fmt: on
+_SPECIAL = frozenset({"input", "output", "const", "copy", ""})
+_CODES = 1 << 8  # more than CasADi has operations
 COMMUTATIVE = frozenset({"add", "mul", "fmin", "fmax", "eq", "ne", "and", "or", "hypot"})
 
 
@@ -141,29 +143,44 @@ def read(function: casadi.Function) -> Graph:
         input_sizes=[function.numel_in(i) for i in range(function.n_in())],
         output_sizes=[function.numel_out(i) for i in range(function.n_out())],
     )
-    number: dict[tuple[Any, ...], int] = {}
+    number: dict[Any, int] = {}  # of values, by operation and operands
+    op_of, args_of = graph.op, graph.args
 
-    def value(op: str, args: tuple[Any, ...], key: tuple[Any, ...]) -> int:
+    def value(op: str, args: tuple[Any, ...], key: Any) -> int:
         k = number.get(key)
         if k is None:
-            k = number[key] = len(graph.op)
-            graph.op.append(op)
-            graph.args.append(args)
+            k = number[key] = len(op_of)
+            op_of.append(op)
+            args_of.append(args)
         return k
 
     def constant(c: float) -> int:
-        return value("const", (c,), ("const", struct.pack("<d", c)))
+        return value("const", (c,), struct.pack("<d", c))
 
     work: dict[int, int] = {}
     ids, ins, outs = function.instruction_id, function.instruction_input, function.instruction_output
-    for k in range(function.n_instructions()):
-        op = codes.get(ids(k))
-        if op is None:
-            raise _unknown(ids(k), function)
+    count = function.n_instructions()
+    for k in range(count):
+        code = ids(k)
+        op = codes.get(code, "")
         i, o = ins(k), outs(k)
-        if op == "input":
+        if op not in _SPECIAL:
+            # the key of most values is one number, which is found sooner than a tuple
+            args = tuple([work[a] for a in i])
+            if len(args) == 2:
+                a, b = args
+                key = (a * count + b if a < b or op not in COMMUTATIVE else b * count + a) * _CODES + code
+            else:
+                key = -1 - args[0] * _CODES - code
+            found = number.get(key)
+            if found is None:
+                found = number[key] = len(op_of)
+                op_of.append(op)
+                args_of.append(args)
+            work[o[0]] = found
+        elif op == "input":
             place = (i[0], e_in[i[0]][i[1]])
-            work[o[0]] = value(op, place, (op, *place))
+            work[o[0]] = value(op, place, place)
         elif op == "const":
             work[o[0]] = constant(float(function.instruction_constant(k)))
         elif op == "output":
@@ -171,9 +188,7 @@ def read(function: casadi.Function) -> Graph:
         elif op == "copy":
             work[o[0]] = work[i[0]]
         else:
-            args = tuple([work[a] for a in i])
-            key = (op, *sorted(args)) if op in COMMUTATIVE else (op, *args)
-            work[o[0]] = value(op, args, key)
+            raise _unknown(code, function)
     for port, size in enumerate(graph.output_sizes):
         # the instruction list leaves out nonzeros of the pattern that are the number 0 too, so see what was written
         written = {e for p, e, _ in graph.outputs if p == port}
@@ -188,6 +203,8 @@ def share_reciprocals(graph: Graph) -> Graph:
     """Divide once where several values have the same divisor: one division costs as much as many products."""
     divisors = Counter(args[-1] for op, args in zip(graph.op, graph.args, strict=True) if op in ("div", "inv"))
     shared = {k for k, count in divisors.items() if count > 1}
+    if not shared:
+        return graph
     result = Graph(input_sizes=graph.input_sizes, output_sizes=graph.output_sizes)
     place, reciprocal = [0] * len(graph.op), dict[int, int]()
 

@@ -67,9 +67,9 @@ Piece = Graph | Scheduled | Each
 class March:
     """The recorded parts of a step, each with how often it runs, and how many of their inputs are state and scratch.
 
-    A part is an SX function of all arguments, or several pieces in order: such functions, schedules over a large model,
-    and graphs for each element. `arguments` are the numbers in each argument of the step; they must be given where the
-    first piece is not a function of all arguments.
+    A part is an SX function of all arguments, or several pieces in order: such functions, or graphs read from them,
+    schedules over a large model, and graphs for each element. `arguments` are the numbers in each argument of the step;
+    they must be given where the first piece is not a function of all arguments.
     """
 
     parts: tuple[tuple[Any, int], ...]
@@ -82,7 +82,7 @@ class March:
         """The pieces of each part, SX functions read as graphs, with how often the part runs."""
         parts = [(part if isinstance(part, tuple) else (part,), times) for part, times in self.parts]
         return [
-            (tuple(p if isinstance(p, (Scheduled, Each)) else read(p) for p in pieces), times)
+            (tuple(p if isinstance(p, (Graph, Scheduled, Each)) else read(p) for p in pieces), times)
             for pieces, times in parts
         ]
 

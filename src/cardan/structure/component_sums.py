@@ -68,7 +68,7 @@ class Components:
             nv = nv // 6 * basis.shape[1]
         self.sizes = {
             "q": nq, "v": nv, "x": model.nq, "tau": model.nv, "rows": len(kept),
-            "positions": len(division.position_place), "one": 1,
+            "positions": len(division.position_place), "one": 1, "poses": 16 * model.nb, "twists": 6 * model.nb,
         }  # fmt: skip
         self.levels = division.levels
         self.numbers = [cls.numbers for cls in self.classes]
@@ -103,6 +103,9 @@ class Components:
         if axis == "v" and self.basis is not None:
             k = self.basis.shape[1]
             return (k * (cls.v[:, ::6] // 6)[:, :, None] + np.arange(k)).reshape(len(cls), -1)
+        if axis in ("poses", "twists"):
+            k = 16 if axis == "poses" else 6
+            return (k * cls.bodies[:, :, None] + np.arange(k)).reshape(len(cls), -1)
         found: np.ndarray = getattr(cls, axis)
         return found
 
@@ -121,8 +124,8 @@ class ComponentSum:
     Args:
         components: of what.
         name: of the sums.
-        inputs: axis along which each input is taken: "q", "v", "x", "tau", "rows", "positions"; "all" is a scalar for
-            all. `tau` is zero for components to which the drives do not belong.
+        inputs: axis along which each input is taken: "q", "v", "x", "tau", "rows", "positions", and "poses" (16), "twists"
+            (6) of bodies; "all" is a scalar for all. `tau` is zero for components to which the drives do not belong.
         outputs: one axis for each vector, two for each matrix. What a component does not write is zero.
         write: writes the outputs of one component over symbols.
         only: chooses classes; all by default.

@@ -21,7 +21,7 @@ L. Trainelli, Multibody Syst. Dyn. 19 (2008) 3-20 for the scaling.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -184,11 +184,11 @@ def linearise(
     """Newton's equations at an iterate; `u` is the velocity residual of the constraints."""
     import casadi as ca
 
-    q_a, v_a, vdot_a = _slopes(c, h)
-    q, turned = eq.plus(p.q, _shift(c, p, x.z, h), *given.parameters)
+    q_a, v_a, vdot_a = slopes(c, h)
+    q, turned = eq.plus(p.q, shift(c, p, x.z, h), *given.parameters)
     phi, phi_q = eq.geometry(p.t + h, q, *given.about, *given.parameters)
     G = phi_q @ turned
-    v, vdot = _rates(c, p, x.z - G.T @ x.eta, h)
+    v, vdot = rates_after(c, p, x.z - G.T @ x.eta, h)
     found = eq.balance(p.t + h, q, v, vdot, x.lam, given.tau, *given.about, *given.parameters)
     r, u, M, J, r_v, r_q, u_q, power = found
     S0 = vdot_a * eq.lend(M) + v_a * r_v
@@ -213,9 +213,9 @@ def correct(
     dz, dlam, deta = ca.vertsplit(_solver(linear.K, n)(linear.b), [0, n, n + m, n + m + eq.m_positions])
     new = NewtonUnknowns(x.z + dz, x.lam + dlam, x.eta + deta)
     a = new.z - G.T @ new.eta
-    q = eq.plus(p.q, _shift(c, p, new.z, h), *given.parameters)[0]
-    v, vdot = _rates(c, p, a, h)
-    q_a, v_a, _ = _slopes(c, h)
+    q = eq.plus(p.q, shift(c, p, new.z, h), *given.parameters)[0]
+    v, vdot = rates_after(c, p, a, h)
+    q_a, v_a, _ = slopes(c, h)
     speed = ca.norm_inf(v) + ca.norm_inf(p.v) + h * ca.norm_inf(p.a)
     moved = q_a * ca.norm_inf(dz) / (1 + ca.norm_inf(q) + h * speed)
     sped = v_a * ca.norm_inf(dz - G.T @ deta) / (1 + speed)
@@ -223,20 +223,30 @@ def correct(
     return new, AlphaPoint(p.t + h, q, v, vdot, a, new.lam, new.eta, linear.power), ca.fmax(moved, sped)
 
 
-def _slopes(c: AlphaCoefficients, h: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+def slopes(c: AlphaCoefficients, h: Scalar) -> tuple[Scalar, Scalar, Scalar]:
     """Derivatives of position, velocity and `vdot'` by `a'`."""
     return c.beta * h * h, c.gamma * h, (1 - c.alpha_m) / (1 - c.alpha_f)
 
 
-def _shift(c: AlphaCoefficients, p: AlphaPoint, z: Matrix, h: Scalar) -> Matrix:
+def shift(c: AlphaCoefficients, p: AlphaPoint, z: Matrix, h: Scalar) -> Matrix:
     """`D`."""
     return h * p.v + h * h * ((0.5 - c.beta) * p.a + c.beta * z)
 
 
-def _rates(c: AlphaCoefficients, p: AlphaPoint, a: Matrix, h: Scalar) -> tuple[Matrix, Matrix]:
+def rates_after(c: AlphaCoefficients, p: AlphaPoint, a: Matrix, h: Scalar) -> tuple[Matrix, Matrix]:
     """`v'` and `vdot'`."""
     v = p.v + h * ((1 - c.gamma) * p.a + c.gamma * a)
     return v, ((1 - c.alpha_m) * a + c.alpha_m * p.a - c.alpha_f * p.vdot) / (1 - c.alpha_f)
+
+
+LONGER = 10.0  # a step this many times as long as the last one cannot use its `a`
+
+
+def rescaled(s: Mapping[str, np.ndarray], h: np.ndarray) -> np.ndarray:
+    """`a` (B, n) of states whose next steps have other lengths `h` (B,): it is `vdot` a part of a step later."""
+    ratio = h / s["h"]
+    ratio = np.where(ratio < LONGER, ratio, 0.0)[:, None]  # 0: restart with a = vdot
+    return np.asarray(s["vdot"] + ratio * (s["a"] - s["vdot"]))
 
 
 def _small(size: Matrix) -> Matrix:

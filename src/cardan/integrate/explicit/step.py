@@ -179,7 +179,8 @@ LARGEST, LARGEST_SINGLE = 1e300, 1e30  # a larger state counts as infinite; in f
 class Step:
     """A step in progress: start time and state, length `h`, and the stages so far, `K[i] = (kq, kv, P)`.
 
-    `low` are the low parts of `q` and `v` where these are pairs (`ExplicitState`).
+    `low` are the low parts of `q` and `v` where these are pairs (`ExplicitState`). With `summed` `K` has one entry, the
+    sum of all stages, each by its weight in the result.
     """
 
     t: Scalar
@@ -188,6 +189,11 @@ class Step:
     h: Matrix
     K: list[tuple[Matrix, Matrix, Matrix]]
     low: tuple[Matrix, Matrix] | None = None
+    summed: bool = False
+
+    def weights(self, tableau: Tableau) -> list[float]:
+        """Weights of the entries of `K` in the result."""
+        return [1.0] if self.summed else [float(w) for w in tableau.b]
 
 
 def stage_state(tableau: Tableau, step: Step, i: int | Scalar) -> tuple[Scalar, Matrix, Matrix]:
@@ -208,9 +214,9 @@ def moved(step: Step, weights: Sequence[Scalar]) -> tuple[Matrix, Matrix]:
 def work(tableau: Tableau, step: Step) -> Matrix:
     """Work (J) that enters in the step, `h sum_i b_i P_i`."""
     total = zeros(1, None, step.h)
-    for w, (_, _, P) in zip(tableau.b, step.K, strict=True):
+    for w, (_, _, P) in zip(step.weights(tableau), step.K, strict=True):
         if w != 0:
-            total = total + float(w) * P
+            total = total + w * P
     return step.h * total
 
 
@@ -221,8 +227,11 @@ def estimate(tableau: Tableau, step: Step) -> tuple[Matrix, Matrix]:
 
 
 def stage(graphs: Graphs, tableau: Tableau, step: Step, i: int | Scalar, given: Given) -> tuple[Matrix, Matrix, Matrix]:
-    """`k_i`."""
-    t, q, v = stage_state(tableau, step, i)
+    """`k_i`; of a `summed` step, whose stages read only the one before them, `K` has that one."""
+    if step.summed:
+        t, (q, v) = step.t + pick(tableau.c, i) * step.h, moved(step, [pick(tableau.before, i)])
+    else:
+        t, q, v = stage_state(tableau, step, i)
     q, v = graphs.near(t, q, v, given)
     return graphs.rates(q, v, given), *graphs.accelerations(t, q, v, given)
 
@@ -288,7 +297,7 @@ def result(graphs: Graphs, tableau: Tableau, step: Step, given: Given) -> StepRe
 
     if step.low is not None:
         return _paired_result(graphs, tableau, step, step.low, given)
-    q, v = moved(step, list(tableau.b))
+    q, v = moved(step, step.weights(tableau))
     if tableau.semi_implicit:
         q = graphs.plus(step.q, step.h * v, given)
     eq, ev = estimate(tableau, step)
@@ -310,7 +319,7 @@ def _paired_result(
     """The same of fixed steps whose states are pairs: what rounding takes from a sum is kept for the next one."""
     import casadi as ca
 
-    dq, dv = moved(Step(step.t, step.q * 0, step.v * 0, step.h, step.K), list(tableau.b))
+    dq, dv = moved(Step(step.t, step.q * 0, step.v * 0, step.h, step.K), step.weights(tableau))
     v, v_lo = added(step.v, dv + low[1], step.h)
     if tableau.semi_implicit:
         dq = graphs.rates(step.q, step.h * v, given)

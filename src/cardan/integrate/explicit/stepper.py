@@ -185,20 +185,25 @@ class ExplicitKernels(IntegratorKernels):
             after, busy = finish(step)
             return March(((ca.Function("step", [*state, *control, *data], [*after, busy]), 1),), len(state))
         rows = {"kq": s.q.shape[0], "kv": s.v.shape[0], "kw": 1}
-        stages = [ca.SX.sym(name, n, tableau.stages) for name, n in rows.items()]
-        number, size = ca.SX.sym("i"), ca.SX.sym("length")
-        each = [[K[:, k] for K in stages] for k in range(tableau.stages)]
-        step = Step(s.t, s.q, s.v, size, [(kq, kv, kw) for kq, kv, kw in each], low)
+        number, size, width = ca.SX.sym("i"), ca.SX.sym("length"), 2 if tableau.is_chain else tableau.stages
+        stages = [ca.SX.sym(name, n, width) for name, n in rows.items()]
+        each = [tuple(K[:, k] for K in stages) for k in range(width)]
+        step = Step(s.t, s.q, s.v, size, each[:1] if tableau.is_chain else each, low, tableau.is_chain)
         inputs = [*state, number, size, *stages, *control, *data]
         # set later stages to zero: their weights are zero, but zero times leftover NaN in memory would be NaN
         column = known or tuple(ca.SX.zeros(n) for n in rows.values())
-        filled = [ca.horzcat(k, ca.SX.zeros(k.shape[0], tableau.stages - 1)) for k in column]
+        filled = [ca.horzcat(k, ca.SX.zeros(k.shape[0], width - 1)) for k in column]
         opening = ca.Function("begin", inputs, [*state, first, h, *filled, 0])
         k = text.stage(graphs, tableau, step, number, given)
-        columns = [
-            ca.horzcat(*(where(number == j, new, K[:, j]) for j in range(tableau.stages)))
-            for new, K in zip(k, stages, strict=True)
-        ]
+        if tableau.is_chain:  # the stage before, and the sum of all
+            w = text.pick(tableau.b, number)
+            columns = [ca.horzcat(new, K[:, 1] + w * new) for new, K in zip(k, stages, strict=True)]
+            step = replace(step, K=each[1:])
+        else:
+            columns = [
+                ca.horzcat(*(where(number == j, new, K[:, j]) for j in range(width)))
+                for new, K in zip(k, stages, strict=True)
+            ]
         middle = ca.Function("stage", inputs, [*state, number + 1, size, *columns, 0])
         after, busy = finish(step)
         closing = ca.Function("finish", inputs, [*after, number, size, *stages, busy])

@@ -417,14 +417,14 @@ def _cache_lines(port: Port, t: VectorType) -> int:
     return -(-port.size * t.align // 64) if port.size <= _LARGE else 0
 
 
-def print_batch_loop(recorded: Recorded, program: Program, t: VectorType, few: int) -> str:
+def print_batch_loop(recorded: Recorded, program: Program, t: VectorType, few: int, tables: bool = False) -> str:
     """A complete module: `@rows` takes as many rows at a time as `t` has lanes, and `@loop` chooses.
 
     `@loop(ptr args, ptr dims, ptr steps, ptr data)` has the arguments of the inner loop of a NumPy ufunc. `data` holds
     the addresses of two such `@rows`, on one lane and on many; up to `few` rows go to the first. `program` has no empty
-    ports.
+    ports. With `tables` long graphs are tables.
     """
-    module = Module(t)
+    module = Module(t, tables=tables)
     ahead = () if t.width == 1 else tuple(_cache_lines(port, t) for port in program.ports)
     cleared = t.width > 1 and isinstance(recorded, Graph)  # on one lane the body writes to the rows themselves
     sparse = recorded.sparse_outputs() if cleared and isinstance(recorded, Graph) else set()

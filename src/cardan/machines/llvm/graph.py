@@ -51,21 +51,40 @@ def print_graph(
 
         print_thread_function(graph, symbol, module, in_place, same, cleared, inline=not sparse)
         return
-    line = StraightLine(graph, module, uniform, in_place, sparse, cleared)
+    if module.tables and not uniform:
+        from cardan.machines.llvm.interpreted import LEAST, print_table
+
+        if len(graph.op) >= LEAST:
+            print_table(graph, symbol, module, cleared, len(ahead))
+            return
+    line = StraightLine(graph, module, "v", uniform, in_place, sparse, cleared)
     module.functions[symbol] = line.print(symbol, ahead)
+
+
+def fused_products(graph: Graph, uses: list[int]) -> dict[int, int]:
+    """Products with one reader, a sum, mapped to that sum; a sum takes one product."""
+    fused: dict[int, int] = {}
+    for k, op in enumerate(graph.op):
+        if op in ("add", "sub") and uses[k]:
+            for a in graph.args[k]:
+                if graph.op[a] in ("mul", "sq") and uses[a] == 1:
+                    fused[a] = k
+                    break
+    return fused
 
 
 class StraightLine(Lines):
     """One straight-line function: names of values, and the lines printed so far."""
 
     def __init__(
-        self, graph: Graph, module: Module, uniform: frozenset[int], in_place: bool, sparse: bool, cleared: bool
+        self, graph: Graph, module: Module, prefix: str, uniform: frozenset[int] = frozenset(), in_place: bool = False,
+        sparse: bool = False, cleared: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(module.type, "v")
+        super().__init__(module.type, prefix)
         self.graph, self.module, self.uniform, self.in_place = graph, module, uniform, in_place
         self.sparse, self.cleared = sparse, cleared
         self.uses = graph.uses()
-        self.fused = self._fuse()
+        self.fused = fused_products(graph, self.uses)
         self.name: dict[int, str] = {}
         self.local: dict[int, str] = {}  # values that each block loads again, which is cheaper than spilling them
         self.hoisted: dict[int, int] = {}  # input value -> place in the arrays of sines and cosines
@@ -96,7 +115,7 @@ class StraightLine(Lines):
                 self._prefetch(*wanted.pop())
             if not self._is_printed(k):
                 continue
-            self.name[k] = self._value(k)
+            self.name[k] = self.value(k)
             if self.kept is not None:
                 self.kept.define(k, self.lines)
             for port, element in () if self.in_place else stores.pop(k, ()):
@@ -213,21 +232,10 @@ class StraightLine(Lines):
 
     # operations
 
-    def _fuse(self) -> dict[int, int]:
-        """Products with one reader, a sum, mapped to that sum; a sum takes one product."""
-        fused: dict[int, int] = {}
-        for k, op in enumerate(self.graph.op):
-            if op in ("add", "sub") and self.uses[k]:
-                for a in self.graph.args[k]:
-                    if self.graph.op[a] in ("mul", "sq") and self.uses[a] == 1:
-                        fused[a] = k
-                        break
-        return fused
-
     def _is_hoisted(self, k: int) -> bool:
         return self.graph.op[k] in ("sin", "cos") and self.graph.args[k][0] in self.hoisted
 
-    def _value(self, k: int) -> str:
+    def value(self, k: int) -> str:
         """Print one operation; the name of its result."""
         op, args, t = self.graph.op[k], self.graph.args[k], self.t
         v = t.vector
@@ -240,6 +248,8 @@ class StraightLine(Lines):
         x = [self._operand(a) for a in args]
         if op in _INSTRUCTIONS:
             return self.new(f"{_INSTRUCTIONS[op]} {v} {x[0]}, {x[1]}")
+        if op == "neg":
+            return self.new(f"fneg {v} {x[0]}")
         if op == "sq":
             return self.new(f"fmul {v} {x[0]}, {x[0]}")
         if op == "twice":

@@ -77,11 +77,12 @@ class Module:
 
     `card` says that a thread of a card runs it; `constants` are then numbers with their places in a table. With `share`
     threads may use memory that those of a block share: `shared` numbers each, in blocks of at most `threads`. Rows of
-    arrays pass through `staged` numbers more of it.
+    arrays pass through `staged` numbers more of it. With `tables` long graphs are tables (`interpreted`).
     """
 
     type: VectorType
     card: bool = False
+    tables: bool = False
     share: bool = False
     shared: int = 0
     staged: int = 0

@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 class LLVMPrinter:
     """Prints graphs, schedules and marches as LLVM IR: the loop over a batch on the lanes of `type`.
 
-    A batch of fewer than `few` rows is not transposed in registers; see `batch_loop`.
+    A batch of fewer than `few` rows is not transposed in registers; see `batch_loop`. With `tables` long graphs
+    are tables that a loop carries out: LLVM is done with them soon, but they run slowly.
     """
 
     type: VectorType
     few: int
+    tables: bool = False
 
     def print_program(self, program: Program, recorded: Recorded) -> str:
         """IR of the loop over a batch."""
-        return print_batch_loop(recorded, program.without_empty_ports(), self.type, self.few)
+        return print_batch_loop(recorded, program.without_empty_ports(), self.type, self.few, self.tables)

@@ -16,15 +16,17 @@ from cardan.machines.llvm.module import Lines, Module
 from cardan.program.graph import Graph
 from cardan.program.schedule import ClimbRound, Round, Schedule
 
+_ESCAPES = np.array([f"\\{byte:02X}".encode() for byte in range(256)], "S3")  # bytes as IR writes them in a string
+
 
 def print_schedule(
     schedule: Schedule, symbol: str, module: Module, inputs: int, outputs: int, strided: Collection[int] = ()
 ) -> None:
     """Define `@symbol(ptr %in0, ..., ptr %out0, ..., ptr %state)` of so many ports, and all that it calls.
 
-    `%state` addresses `schedule.state_size` vectors of lanes. A module has room for one schedule. The outputs
-    `strided`, none or all that climbs write (`climbed`), lie in memory with any strides: two more parameters
-    `i64 %outN.m, i64 %outN.n`, in bytes, follow the address of each.
+    `%state` addresses `schedule.state_size` vectors of lanes. The outputs `strided`, none or all that climbs write
+    (`climbed`), lie in memory with any strides: two more parameters `i64 %outN.m, i64 %outN.n`, in bytes, follow the
+    address of each.
     """
     _LoopsOverNodes(schedule, module, strided).print(symbol, inputs, outputs)
 
@@ -40,11 +42,12 @@ class _LoopsOverNodes(Lines):
     def __init__(self, schedule: Schedule, module: Module, strided: Collection[int]) -> None:
         super().__init__(module.type, "x")
         self.schedule, self.module, self.strided = schedule, module, strided
+        self.printed: dict[int, tuple[int, list[str]]] = {}  # rounds that occur again: their number and their steps
 
     def print(self, symbol: str, n_in: int, n_out: int) -> None:
         """Define the function."""
-        values = ", ".join(f"{self.t.scalar} {self.t.number(x)}" for x in self.schedule.constants)
-        self._global("constants", f"[{len(self.schedule.constants)} x {self.t.scalar}] [{values}]")
+        self.symbol = symbol
+        self._numbers("constants", self.schedule.constants)
         self._set_initial()
         for k, r in enumerate(self.schedule.rounds):
             if isinstance(r, ClimbRound):
@@ -61,18 +64,24 @@ class _LoopsOverNodes(Lines):
 
     # small pieces
 
-    def _global(self, name: str, value: str) -> None:
-        """Define a constant array."""
-        self.module.functions[f"data {name}"] = f"@{name} = internal constant {value}, align 64"
+    def _global(self, name: str, values: np.ndarray) -> None:
+        """Define a constant array, as bytes: LLVM reads a million of them in milliseconds, not so numbers."""
+        data = values.astype(values.dtype.newbyteorder("<")).tobytes()
+        text = _ESCAPES[np.frombuffer(data, np.uint8)].tobytes().decode()
+        name = f"{self.symbol}.{name}"
+        self.module.functions[f"data {name}"] = f'@{name} = internal constant [{len(data)} x i8] c"{text}", align 64'
 
     def _integers(self, name: str, table: np.ndarray) -> None:
         """Define a table of integers."""
-        flat = ", ".join(f"i32 {x}" for x in table.ravel())
-        self._global(name, f"[{table.size} x i32] [{flat}]")
+        self._global(name, table.ravel().astype(np.int32))
+
+    def _numbers(self, name: str, values: Any) -> None:
+        """Define an array of numbers."""
+        self._global(name, np.asarray(values, np.float64 if self.t.scalar == "double" else np.float32))
 
     def _at(self, table: str, index: str) -> str:
         """Load an entry of a table."""
-        place = self.new(f"getelementptr i32, ptr @{table}, i64 {index}")
+        place = self.new(f"getelementptr i32, ptr @{self.symbol}.{table}, i64 {index}")
         return self.new(f"sext i32 {self.new(f'load i32, ptr {place}')} to i64")
 
     def _for(self, count: str) -> tuple[str, str]:
@@ -95,16 +104,21 @@ class _LoopsOverNodes(Lines):
         if len(symbols) == 1:
             self.lines.append(f"  call void @{symbols[0]}({text})")
             return
-        label = self.label("c")
-        cases = " ".join(f"i64 {k}, label %{label}.{k}" for k in range(1, len(symbols)))
-        self.lines.append(f"  switch i64 {which}, label %{label}.0 [ {cases} ]")
+        label = self._switch(which, len(symbols))
         for k, symbol in enumerate(symbols):
             self.lines += [f"{label}.{k}:", f"  call void @{symbol}({text})", f"  br label %{label}.join"]
         self.lines.append(f"{label}.join:")
 
+    def _switch(self, which: str, count: int) -> str:
+        """Go to one of `count` blocks; the prefix of their labels."""
+        label = self.label("c")
+        cases = " ".join(f"i64 {k}, label %{label}.{k}" for k in range(1, count))
+        self.lines.append(f"  switch i64 {which}, label %{label}.0 [ {cases} ]")
+        return label
+
     def _steps(self, name: str, graphs: Sequence[Graph]) -> list[str]:
         """Define steps; their symbols. A step's first input, the constants, is the same for every lane."""
-        symbols = [f"{name}.{k}" for k in range(len(graphs))]
+        symbols = [f"{self.symbol}.{name}.{k}" for k in range(len(graphs))]
         for symbol, graph in zip(symbols, graphs, strict=True):
             print_graph(graph, symbol, self.module, uniform=frozenset({0}), in_place=True)
         return symbols
@@ -117,35 +131,49 @@ class _LoopsOverNodes(Lines):
             return
         places, values = zip(*self.schedule.initial, strict=True)
         self._integers("initial.at", np.array(places))
-        numbers = ", ".join(f"{self.t.scalar} {self.t.number(x)}" for x in values)
-        self._global("initial", f"[{len(values)} x {self.t.scalar}] [{numbers}]")
+        self._numbers("initial", values)
         i, label = self._for(str(len(values)))
         at = self.element("%state", self._at("initial.at", i))
-        place = self.new(f"getelementptr {self.t.scalar}, ptr @initial, i64 {i}")
+        place = self.new(f"getelementptr {self.t.scalar}, ptr @{self.symbol}.initial, i64 {i}")
         self.store(self.splat(self.new(f"load {self.t.scalar}, ptr {place}")), at)
         self._end(label)
 
     def _round(self, k: int, r: Round) -> None:
-        """Call the step of every row of the table."""
-        rows, columns = r.table.shape
-        symbols = self._steps(f"round{k}", r.graphs)
-        self._integers(f"table{k}", r.table)
-        i, label = self._for(str(rows))
-        first = self.new(f"mul i64 {i}, {columns}")
-        column = [self._at(f"table{k}", self.new(f"add i64 {first}, {c}")) for c in range(columns)]
-        arguments = self._pointers(r.inputs, column[1:])
-        outs = column[len(column) - len(r.outputs) :]
-        arguments += arguments[-2:]
-        arguments += [self.element(f"%out{port}", at) for port, at in zip(r.outputs, outs, strict=True)]
-        self._choose(column[0], symbols, arguments)
-        self._end(label)
+        """For every run of rows: choose the step, and call it for each row."""
+        runs = r.runs
+        if id(r) not in self.printed:
+            self.printed[id(r)] = k, self._steps(f"round{k}", r.graphs)
+            self._integers(f"runs{k}", runs)
+        k, symbols = self.printed[id(r)]
+        i, outer = self._for(str(len(runs)))
+        at = self.new(f"mul i64 {i}, {runs.shape[1]}")
+        run = [self._at(f"runs{k}", self.new(f"add i64 {at}, {c}")) for c in range(runs.shape[1])]
+        n = r.table.shape[1] - 1
+        offsets, steps = run[2 : 2 + n], run[2 + n :]
+        label = self._switch(run[0], len(symbols))
+        for c, symbol in enumerate(symbols):
+            self.lines.append(f"{label}.{c}:")
+            row, inner = self._for(run[1])
+            here = [
+                self.new(f"add i64 {first}, {self.new(f'mul i64 {row}, {step}')}")
+                for first, step in zip(offsets, steps, strict=True)
+            ]
+            arguments = self._pointers(r.inputs, here, r.states)
+            arguments += arguments[len(arguments) - r.states :]
+            outs = here[n - len(r.outputs) :]
+            arguments += [self.element(f"%out{port}", place) for port, place in zip(r.outputs, outs, strict=True)]
+            self.lines.append(f"  call void @{symbol}({', '.join(f'ptr {a}' for a in arguments)})")
+            self._end(inner)
+            self.lines.append(f"  br label %{label}.join")
+        self.lines.append(f"{label}.join:")
+        self._end(outer)
 
-    def _pointers(self, inputs: Sequence[int], offsets: Sequence[str]) -> list[str]:
-        """Constants, inputs, own state, carrier's state."""
-        n = len(inputs)
-        constants = self.new(f"getelementptr {self.t.scalar}, ptr @constants, i64 {offsets[0]}")
-        ins = [self.element(f"%in{port}", at) for port, at in zip(inputs, offsets[1 : 1 + n], strict=True)]
-        return [constants, *ins, *(self.element("%state", at) for at in offsets[1 + n : 3 + n])]
+    def _pointers(self, inputs: Sequence[int], offsets: Sequence[str], states: int) -> list[str]:
+        """Constants, inputs, states."""
+        n = 1 + len(inputs)
+        constants = self.new(f"getelementptr {self.t.scalar}, ptr @{self.symbol}.constants, i64 {offsets[0]}")
+        ins = [self.element(f"%in{port}", at) for port, at in zip(inputs, offsets[1:n], strict=True)]
+        return [constants, *ins, *(self.element("%state", at) for at in offsets[n : n + states])]
 
     def _climb(self, k: int, r: ClimbRound) -> None:
         """For every link and each of its columns: give, carry to the parent, give, ... and fill the matrices."""
@@ -219,5 +247,5 @@ class _LoopsOverNodes(Lines):
         columns = r.links.shape[1]
         first = self.new(f"mul i64 {i}, {columns}")
         row = [self._at(f"links{k}", self.new(f"add i64 {first}, {c}")) for c in range(columns)]
-        pointers = self._pointers(r.inputs, [*row[1:-3], row[-4]])
+        pointers = self._pointers(r.inputs, [*row[1:-3], row[-4]], 2)
         return {"class": row[0], "pointers": pointers, "parent": row[-3], "first": row[-2], "count": row[-1]}

@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from cardan.machines.llvm.elementary.functions import sincos, sincos_near
+from cardan.machines.llvm.elementary.reciprocal import reciprocal_near
 from cardan.machines.llvm.graph import COMPARISONS, StraightLine
 from cardan.machines.llvm.module import SHARING, Module, VectorType
 from cardan.machines.llvm.registers import (
@@ -124,14 +125,19 @@ def in_memory(recorded: Recorded, t: VectorType) -> bool:
 
 
 class ThreadLine(StraightLine):
-    """The line of one graph. `head` are lines for the beginning of the function that it stands in."""
+    """The line of one graph. `head` are lines for the beginning of the function that it stands in.
+
+    A `quick` line takes reciprocals, sines and cosines for ordinary numbers, without branches, across which the card's
+    compiler moves nothing. If one of its `doubts` is true, a line that is not quick has to compute all results again.
+    """
 
     def __init__(
         self, graph: Graph, module: Module, load: Load, store: Store, in_place: bool = False, same: bool = False,
-        cleared: bool = False, early: int = 0, looped: bool = False,
+        cleared: bool = False, early: int = 0, looped: bool = False, quick: bool = False,
     ) -> None:  # fmt: skip
-        super().__init__(graph, module, frozenset(), in_place, sparse=True, cleared=cleared)
-        self.same, self.early, self.looped = same, early or EARLY, looped
+        super().__init__(graph, module, "v", frozenset(), in_place, sparse=True, cleared=cleared)
+        self.same, self.early, self.looped, self.quick = same, early or EARLY, looped, quick
+        self.doubts: list[str] = []  # of a quick line: values, each true if some result is wrong
         self.groups: list[tuple[int, int]] = []  # port and first element of angles that one turn of the loop takes
         self.block = ""  # the one that lines are added to
         self.shared = 0  # places in the memory of a block
@@ -257,8 +263,9 @@ class ThreadLine(StraightLine):
                 self._move(move)
             if self.graph.op[k] in ("sin", "cos") and self.graph.args[k][0] not in self._pairs:
                 together = self._together(steps, n)
-                self._pairs |= zip(together, self._take_sincos([self._operand(a) for a in together]), strict=True)
-            self.name[k] = self._value(k)
+                angles = [self._operand(a) for a in together]
+                self._pairs |= zip(together, self._take_sincos(angles, self.quick), strict=True)
+            self.name[k] = self.value(k)
             for port, element, value in when.get(k, ()):
                 self._store(port, element, self._operand(value))
         for move in before[len(steps)]:
@@ -335,9 +342,15 @@ class ThreadLine(StraightLine):
         # volatile: the compiler would load it once and keep it
         return self.new(f"load volatile {self.t.scalar}, ptr {at}, align {self.t.align}")
 
-    def _value(self, k: int) -> str:
+    def value(self, k: int) -> str:
+        """Print one operation; the name of its result."""
         op = self.graph.op[k]
-        return self._judged(k) if op in _LOGIC else super()._value(k)
+        if op == "inv" and self.quick:
+            pair, x = f"{{ {self.t.vector}, i1 }}", self._operand(self.graph.args[k][0])
+            found = self.new(f"call {pair} {reciprocal_near(self.module)}({self.t.vector} {x})")
+            self.doubts.append(self.new(f"extractvalue {pair} {found}, 1"))
+            return self.new(f"extractvalue {pair} {found}, 0")
+        return self._judged(k) if op in _LOGIC else super().value(k)
 
     def _judged(self, k: int) -> str:
         """A comparison, or what depends on one. Its truth serves at once where it is read soon, not by the number."""
@@ -389,7 +402,7 @@ class ThreadLine(StraightLine):
             found[a] = None
         return [a for a in found if a not in self._pairs]
 
-    def _take_sincos(self, angles: list[str]) -> list[tuple[str, str]]:
+    def _take_sincos(self, angles: list[str], quick: bool = False) -> list[tuple[str, str]]:
         """Sines and cosines of some angles; if one is large, all are taken by the function for any angle."""
         v, module = self.t.vector, self.module
         near, limit = sincos_near(module)
@@ -398,13 +411,15 @@ class ThreadLine(StraightLine):
         for x in angles:
             beyond = self.new(f"fcmp ugt {v} {self.new(f'call {v} {size}({v} {x})')}, {self.t.splat(limit)}")
             far = self.new(f"or i1 {far}, {beyond}")
+        if quick:
+            self.doubts.append(far)
+            return [self._halves(near, x) for x in angles]
         label = self.label("angles")
         self.lines += [f"  br i1 {far}, label %{label}.far, label %{label}.near"]
-        halves: dict[str, list[list[str]]] = {}
+        halves: dict[str, list[tuple[str, str]]] = {}
         for case, symbol in (("near", near), ("far", sincos(module))):
             self.lines.append(f"{label}.{case}:")
-            pairs = [self.new(f"call {{ {v}, {v} }} {symbol}({v} {x})") for x in angles]
-            halves[case] = [[self.new(f"extractvalue {{ {v}, {v} }} {p}, {h}") for h in (0, 1)] for p in pairs]
+            halves[case] = [self._halves(symbol, x) for x in angles]
             self.lines.append(f"  br label %{label}.done")
         self.lines.append(f"{label}.done:")
         self.block = f"{label}.done"
@@ -416,6 +431,13 @@ class ThreadLine(StraightLine):
             )
             found.append((sine, cosine))
         return found
+
+    def _halves(self, symbol: str, x: str) -> tuple[str, str]:
+        """Sine and cosine of an angle by a function."""
+        v = self.t.vector
+        pair = self.new(f"call {{ {v}, {v} }} {symbol}({v} {x})")
+        sine, cosine = (self.new(f"extractvalue {{ {v}, {v} }} {pair}, {half}") for half in (0, 1))
+        return sine, cosine
 
     def _choose_loop(self) -> None:
         """Choose the inputs whose sines and cosines are taken in a loop, `TOGETHER` of them at a time: less code."""

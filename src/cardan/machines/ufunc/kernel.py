@@ -60,20 +60,21 @@ class _Variant:
         self.code: list[Any] = []
         self.ufunc: np.ufunc | None = None
         self.loop = 0
-        self.to_come: dict[bool, FullCode] = {}  # of the wide loop and that on one lane, while quick code serves
-        self.improved: Callable[[], None] = lambda: None  # called when full code has replaced quick code
+        self.to_come: dict[bool, FullCode] = {}  # of the wide loop and that on one lane, until it is there
+        self.improved: Callable[[], None] = lambda: None  # called when full code is there
 
     def ensure(self, wide: bool, full: bool = False) -> np.ufunc:
         """The ufunc, with the loop on the host's lanes (`wide`) or on one lane compiled; with `full`, in full code."""
         if not self.has(wide, full):
             kind = _LLVM_TYPE[self.dtype]
             lanes = host().lanes(kind) if wide else 1
-            code, text = (self.builder.code(kind, lanes), b"") if full else self.builder.first_code(kind, lanes)
+            code, recipe = (self.builder.code(kind, lanes), b"") if full else self.builder.first_code(kind, lanes)
             self._install(wide, code)
-            if text:
+            self.to_come.pop(wide, None)
+            if recipe:
                 from cardan.machines.full_code import FullCode  # which short programs do without
 
-                self.to_come[wide] = FullCode(text, partial(self._improve, wide, kind, lanes))
+                self.to_come[wide] = FullCode(recipe, partial(self._improve, wide, kind, lanes))
         assert self.ufunc is not None
         return self.ufunc
 
@@ -89,12 +90,14 @@ class _Variant:
             self.loop = loop
             self.ufunc = make_gufunc(self.builder.compiled, loop, self.loops, self.dtype, self.code)
         setattr(self.loops, "wide" if wide else "row", rows)  # last: it tells other threads that the ufunc exists
-        self.to_come.pop(wide, None)
 
-    def _improve(self, wide: bool, kind: str, lanes: int, code: bytes, text: bytes) -> None:
-        """Replace quick code by full code, unless that was done."""
-        if wide in self.to_come:
-            self._install(wide, code)
+    def _improve(self, wide: bool, kind: str, lanes: int, code: bytes, text: str, is_full: bool) -> None:
+        """Replace what is there by quick or full code, unless that was done; `text` is the digest of its text."""
+        if wide not in self.to_come:
+            return
+        self._install(wide, code)
+        if is_full:
+            del self.to_come[wide]
             self.builder.keep(kind, lanes, text, code)
             self.improved()
 

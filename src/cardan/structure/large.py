@@ -1,0 +1,78 @@
+"""Kernels of mechanisms with many bodies and loops, which loop over pieces and connections by class.
+
+What is computed is in `formulation.large.programs`; here are the ports, and which mechanisms are divided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from cardan.formulation.formulation import Formulation
+from cardan.formulation.quantity import Shape, port_shape
+from cardan.model.memory import KernelSlot, Slot
+from cardan.model.model import Model
+from cardan.program.program import Port
+from cardan.program.schedule import Schedule
+from cardan.structure.kernels import LOOP_PAST, FreeKernel, kernel_of, parameter_arguments, symbolic
+from cardan.structure.rows import independent_rows
+
+_DIVIDED: Slot[str, bool] = Slot("whether a mechanism is divided into pieces, by formulation")
+_KERNELS: KernelSlot[tuple[str, ...]] = KernelSlot("kernels of a divided mechanism, by formulation, inputs and outputs")
+
+Write = Callable[..., Schedule]
+
+
+def is_divided(model: Model, formulation: Formulation) -> bool:
+    """Whether a mechanism is so large that it is divided into pieces, and a formulation knows how."""
+    if not formulation.divides or len(model.tree.links) <= LOOP_PAST or model.rows_at is not None:
+        return False
+    if not (model.has_rows or model.parameters or not formulation.in_tree):
+        return False  # trees have recursions, which are looped
+    return _DIVIDED.find(model, formulation.key, lambda: _can_be(model.unbound, formulation))
+
+
+def _can_be(model: Model, formulation: Formulation) -> bool:
+    from cardan.formulation.large.programs import can_loop, has_large_subtrees  # which small models do without
+
+    return can_loop(model, not formulation.in_tree or has_large_subtrees(model))
+
+
+def large_kernel(
+    model: Model, formulation: Formulation, what: str, write: Write, inputs: Sequence[str],
+    outputs: dict[str, Shape],
+) -> Any:  # fmt: skip
+    """The kernel of what `write` makes a schedule of; made on first use."""
+
+    def make() -> Any:
+        home = model.unbound
+        home = home if formulation.in_tree else home.separate
+        rows = independent_rows(model)
+        ins, kernel = _ports(home, inputs), None
+        apart = None if formulation.in_tree else True
+        facts = f"{formulation.facts(home)} divided rows {rows} {what} {tuple(inputs)} {tuple(outputs)}"
+
+        def record() -> Schedule:
+            written, p = symbolic(home)
+            names = tuple(port.name for port in ins)
+            return write(
+                written, rows, names, tuple(outputs), p=p if home.parameters else None, bodies_apart=apart
+            )  # fmt: skip
+
+        kernel = kernel_of(home, facts, what, ins, tuple(Port(name, shape) for name, shape in outputs.items()), record)
+        return FreeKernel(kernel, *parameter_arguments(home)) if home.parameters else kernel
+
+    return _KERNELS.find(model, (formulation.key, what, *inputs, *outputs), make)
+
+
+def _ports(model: Model, names: Sequence[str]) -> tuple[Port, ...]:
+    ports = tuple(Port(name, port_shape(model, name), model.entries(name)) for name in names)
+    return (*ports, Port("p", (model.parameters.size,))) if model.parameters else ports
+
+
+def large_forward(model: Model, formulation: Formulation, loaded: bool) -> Any:
+    """Accelerations (nv,) of the tree's coordinates: `q, v, tau, (wrenches), (t), (p)`."""
+    from cardan.formulation.large.programs import forward_dynamics
+
+    inputs = ("q", "v", "tau", *(("wrenches",) if loaded else ()), *(("t",) if model.depends_on_time else ()))
+    return large_kernel(model, formulation, "forward_dynamics", forward_dynamics, inputs, {"a": (model.nv,)})
