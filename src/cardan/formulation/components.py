@@ -126,6 +126,7 @@ class ComponentClass:
     `values` (n,) are the numbers that all members share, NaN where they differ; `numbers` (m, k) are those that differ.
     `q`, `v` (m, .) are places among the formulation's coordinates and rates, `x`, `tau` (m, .) among coordinates and
     rates of the tree, `rows`, `positions` (m, .) among the rows kept and among those of them at position level.
+    `bodies` (m, .) are the model's, -1 for what stands for a link.
     `free` are the places in `numbers` that depend on free parameters, and their expressions.
     """
 
@@ -138,6 +139,7 @@ class ComponentClass:
     tau: np.ndarray
     rows: np.ndarray
     positions: np.ndarray
+    bodies: np.ndarray
     free: tuple[tuple[int, int, Any], ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
