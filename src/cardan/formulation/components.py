@@ -139,6 +139,7 @@ class ComponentClass:
     tau: np.ndarray
     rows: np.ndarray
     positions: np.ndarray
+    bodies: np.ndarray
     free: tuple[tuple[int, int, Any], ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
