@@ -361,6 +361,7 @@ def _model(
     bodies = [Body(f"body{b}", 1.0, np.zeros(3), np.zeros((3, 3))) for b in range(len(body_link))]
     nq, nv = (sum(getattr(link.kind, n) for link in links) for n in ("nq", "nv"))
     tree = Tree(tuple(links), tuple(body_link), tuple(body_pose), nq, nv)
+    tree.__dict__.update(mobility=({}, 1.0), moves_inertia=True)  # judged with the whole mechanism
     model = Model("piece", gravity, tuple(bodies), tuple(joints), (), tree)
     model.__dict__["separate"] = model  # whose links are those of the whole mechanism
     return model
