@@ -58,7 +58,8 @@ sweep_app = typer.Typer(
     cls=_SweepGroup,
     no_args_is_help=True,
     rich_markup_mode="rich",
-    help="Compute a study: a model with many values of its numbers. cardan sweep study.yaml computes it, or goes on.",
+    help="Compute a study: a model with many values of its numbers; called again it goes on where it stood.\n\n"
+    "Examples: [bold]cardan sweep study.yaml[/bold], [bold]cardan sweep status study.zarr[/bold]",
 )
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from cardan.errors import CardanError
 from cardan.lazy import cached_property
+from cardan.program.fronts import FactorRound, SolveRound
 from cardan.program.graph import Graph, elements, read, total_operations
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class Schedule:
     before the first round.
     """
 
-    rounds: tuple[Round | ClimbRound, ...]
+    rounds: tuple[Round | ClimbRound | FactorRound | SolveRound, ...]
     constants: np.ndarray
     node_state: int
     initial: tuple[tuple[int, float], ...]

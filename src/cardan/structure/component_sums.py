@@ -35,6 +35,8 @@ class Component:
     formulation: Formulation
     rows: tuple[int, ...]
     positions: tuple[int, ...]
+    has_mass: bool
+    """Whether it is a link or a piece of the tree, not what acts between them."""
     basis: Any = None
     """`B` with `v = B x`, where the rates of the whole are `x`: those in the plane of a planar mechanism."""
 
@@ -115,7 +117,7 @@ class Components:
 
         outline = cls.outline
         basis = None if self.basis is None else ca.diagcat(*[constant(self.basis)] * len(outline.links))
-        return Component(cls.written(C), self.formulation, outline.rows, outline.positions, basis)
+        return Component(cls.written(C), self.formulation, outline.rows, outline.positions, outline.has_mass, basis)
 
 
 class ComponentSum:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cardan.errors import UnknownNameError, nearest
 from cardan.lazy import cached_property
 from cardan.results.figure import FigureOutput
 
@@ -189,10 +190,11 @@ class Study:
         return plot_tornado(self, measure, at, most, angle, FigureOutput(size, path, overwrite, ax))
 
     def __getitem__(self, name: str) -> xarray.DataArray:
-        """A measure by name."""
-        from cardan.studies.selection import measure_name
-
-        return self.dataset[measure_name("study", self, name)]
+        """A measure, or a parameter, by name."""
+        known = [*self.variables, "status", *self.design.coordinates]
+        if name not in known:
+            raise UnknownNameError(f"study: {name!r} is neither a measure nor a parameter of it{nearest(name, known)}")
+        return self.dataset[name]
 
     def __repr__(self) -> str:
         """How far it is, and what it holds."""

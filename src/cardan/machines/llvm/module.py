@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from cardan.lazy import cached_property
 
 
@@ -68,6 +70,7 @@ def _round_to_float(value: float) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
+_ESCAPES = np.array([f"\\{byte:02X}".encode() for byte in range(256)], "S3")  # bytes as IR writes them in a string
 CONSTANTS = 4096  # most numbers in a card's memory for constants
 SHARING = 32  # threads of a block that uses memory which its threads share
 
@@ -112,6 +115,17 @@ class Module:
         symbol = f"@llvm.{name}.{self.type.suffix}"
         self.declarations.add(f"declare {v} {symbol}({', '.join([v] * arity)})")
         return symbol
+
+    def data(self, name: str, values: np.ndarray) -> None:
+        """Define a constant array `@name`, as bytes: LLVM reads a million of them in milliseconds, not so numbers."""
+        content = values.astype(values.dtype.newbyteorder("<")).tobytes()
+        text = _ESCAPES[np.frombuffer(content, np.uint8)].tobytes().decode()
+        array = f'[{len(content)} x i8] c"{text}"'
+        self.functions[f"data {name}"] = f"@{name} = internal constant {array}, align 64"
+
+    def integers(self, name: str, table: np.ndarray) -> None:
+        """Define a table `@name` of integers."""
+        self.data(name, table.ravel().astype(np.int32))
 
     @property
     def attributes(self) -> str:
@@ -184,3 +198,42 @@ class Lines:
             return scalar
         first = self.new(f"insertelement {t.vector} poison, {t.scalar} {scalar}, i64 0")
         return self.new(f"shufflevector {t.vector} {first}, {t.vector} poison, {t.of('i32')} zeroinitializer")
+
+
+class Loops(Lines):
+    """Lines with loops and with functions of their own."""
+
+    def loop(self, count: str, prefix: str = "l") -> tuple[str, str]:
+        """Open a loop over 0..count-1; its index, and the label to close it with."""
+        label = self.label(prefix)
+        self.lines += [f"  br label %{label}.in", f"{label}.in:", f"  br label %{label}.head", f"{label}.head:"]
+        self.lines += [f"  %{label} = phi i64 [0, %{label}.in], [%{label}.next, %{label}.end]"]
+        self.lines += [f"  %{label}.more = icmp slt i64 %{label}, {count}"]
+        self.lines += [f"  br i1 %{label}.more, label %{label}.do, label %{label}.out", f"{label}.do:"]
+        return f"%{label}", label
+
+    def end(self, label: str) -> None:
+        """Close a loop."""
+        self.lines += [f"  br label %{label}.end", f"{label}.end:", f"  %{label}.next = add i64 %{label}, 1"]
+        self.lines += [f"  br label %{label}.head", f"{label}.out:"]
+
+    def add(self, a: str | int, b: str | int) -> str:
+        """Sum of two integers."""
+        return self.new(f"add i64 {a}, {b}")
+
+    def sub(self, a: str | int, b: str | int) -> str:
+        """Difference of two integers."""
+        return self.new(f"sub i64 {a}, {b}")
+
+    def times(self, a: str | int, b: str | int) -> str:
+        """Product of two integers."""
+        return self.new(f"mul i64 {a}, {b}")
+
+    def entry(self, table: str, index: str) -> str:
+        """Load an entry of a table of integers."""
+        place = self.new(f"getelementptr i32, ptr @{table}, i64 {index}")
+        return self.new(f"sext i32 {self.new(f'load i32, ptr {place}')} to i64")
+
+    def function(self, head: str) -> str:
+        """The lines as a function, with a head such as `@name(ptr %x)`."""
+        return "\n".join([f"define internal void {head} {{", "entry:", *self.lines, "  ret void", "}"])
