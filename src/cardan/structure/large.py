@@ -13,6 +13,7 @@ import numpy as np
 
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Shape, port_shape
+from cardan.formulation.spatial import SPATIAL
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.program.program import Port
@@ -98,6 +99,15 @@ def correction_kernel(model: Model, formulation: Formulation) -> Any:
     inputs = ("q", "v", *(("t",) if model.depends_on_time else ()))
     outputs: dict[str, Shape] = {"new_q": (model.nq,), "new_v": (model.nv,), "independence": (), "gap": ()}
     return large_kernel(model, formulation, "correction", correction, inputs, outputs)
+
+
+def residual_kernel(model: Model) -> Any:
+    """Residuals of all constraint rows: `q, v, (t)` to `phi` (nl,) and `J v - beta` (nl,)."""
+    from cardan.formulation.large.programs import residuals
+
+    inputs = ("q", "v", *(("t",) if model.depends_on_time else ()))
+    nl = len(model.rows)
+    return large_kernel(model, SPATIAL, "residuals", residuals, inputs, {"phi": (nl,), "rate": (nl,)})
 
 
 def usual_independence(model: Model, formulation: Formulation) -> float:

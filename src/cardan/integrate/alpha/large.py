@@ -344,9 +344,9 @@ class LargeAlphaStepper(BatchStepper):
         t, left = float(s["t"][b]), end - float(s["t"][b])
         h = left if s["h"][b] * STRETCH >= left else float(s["h"][b])
         x, w, power = s["x"][b], s["w"][b], float(s["power"][b])
-        state = [s[name][b] for name in ("q", "v", "vdot", "a", "lam", "eta")]
+        q, v, vdot, a, lam, eta = state = [s[name][b] for name in ("q", "v", "vdot", "a", "lam", "eta")]
         about = self.system.ahead(x, w, h)
-        one = OneStep(AlphaPoint(t, *state, power), h, self.c, tau, about, numbers)
+        one = OneStep(AlphaPoint(t, q, v, vdot, a, lam, eta, power), h, self.c, tau, about, numbers)
         kept = self.factors.setdefault(b, FactorsByLength())
         new, factors = self.alpha.step(one, kept.find(h))
         kept.put(h, factors)
