@@ -25,7 +25,7 @@ from cardan.on_card import is_device_array
 from cardan.structure.assemble import assemble, constraint_kernels, flipped
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import equations_at, is_large, parameter_arguments, time_argument, tree_graph, tree_kernel
-from cardan.structure.large import is_divided, residual_kernel
+from cardan.structure.large import is_divided, row_residuals
 from cardan.structure.magnification import States, is_recursive, magnified, states_at
 from cardan.structure.planarity import prepare
 from cardan.structure.rounding import (
@@ -182,7 +182,7 @@ def warn_of_gap(model: Model, q: np.ndarray, t: np.ndarray) -> None:
     if not _CLOSED.first_time(model, None) or not model.has_rows:
         return
     if is_divided(model, SPATIAL):
-        phi = residual_kernel(model)(q, np.zeros(model.nv), *time_argument(model, t))[0]
+        phi = row_residuals(model, q, np.zeros(model.nv), t)[0]
     else:
         phi = constraint_kernels(model)[0](q, *time_argument(model, t))[0]
     gap = float(np.nanmax(np.abs(phi), initial=0.0))
