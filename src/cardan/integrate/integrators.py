@@ -278,7 +278,7 @@ class Alpha(Integrator):
         from cardan.integrate.alpha.stepper import AlphaStepper
         from cardan.integrate.large import takes_sums
 
-        if takes_sums(model, formulation):
+        if takes_sums(model, formulation, newton_recorded=True):
             return LargeAlphaStepper(model, formulation, tau, request, self.damping)
         return AlphaStepper(model, formulation, tau, request, self.damping)
 
@@ -332,7 +332,7 @@ class Gear(_Multistep):
         from cardan.integrate.passages import PassingStepper
         from cardan.integrate.sundials.stepper import GearStepper
 
-        if takes_sums(model, formulation):
+        if takes_sums(model, formulation, newton_recorded=False):
             from cardan.integrate.sundials.large import LargeGearStepper  # which small models do without
 
             return LargeGearStepper(model, formulation, request, tau=tau, form=self.form, max_order=self._order)

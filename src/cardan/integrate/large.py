@@ -25,6 +25,7 @@ from cardan.structure.component_sums import Component, Components, ComponentSum,
 from cardan.structure.kernels import LOOP_PAST, tree_kernel
 from cardan.structure.rows import independent_rows, pivots, scaled
 
+RATES_WITH_LOOPS_PAST = 40  # of the tree: one straight line with loops takes half a minute to compile
 SIX_RATES_PAST = 16  # links: with six rates each one straight line takes a minute to compile
 LARGEST_PIECE = 24  # links of a piece of the tree up to which its own coordinates are taken
 CORRECTIONS = 4  # iterative refinements of the first accelerations, for the added inertia and the enlarged pivots
@@ -43,13 +44,16 @@ def written_parts(c: Component, s: Symbols, q: Matrix) -> Parts:
     return own_equations(c.model, c.formulation, state | ({} if c.formulation.in_tree else {"about": s["about"]}))
 
 
-def takes_sums(model: Model, formulation: Formulation) -> bool:
-    """Whether the implicit integrators sum over components, rather than record one straight line.
+def takes_sums(model: Model, formulation: Formulation, newton_recorded: bool) -> bool:
+    """Whether an implicit integrator sums over components, rather than record one straight line.
 
+    `newton_recorded` says whether the solution of Newton's equations would be part of that line: it then grows faster.
     It depends on the mechanism alone: the steps of a system are the same in every batch.
     """
+    if not newton_recorded:
+        return len(model.tree.links) > LOOP_PAST and (formulation.in_tree or isinstance(formulation, Absolute))
     if formulation.in_tree:
-        return model.nv > LOOP_PAST
+        return model.nv > (RATES_WITH_LOOPS_PAST if model.has_rows else LOOP_PAST)
     return isinstance(formulation, Absolute) and len(model.separate.tree.links) > SIX_RATES_PAST
 
 
