@@ -284,8 +284,8 @@ class LargeAlphaStepper(BatchStepper):
             raise InputError(f"model {model.name!r} has no moving joint; there is nothing to integrate")
         if isinstance(request.threads, Place):
             raise InputError(
-                f"simulate: model {model.name!r} has {len(model.tree.links)} links, and method 'alpha' integrates so many "
-                f"on the CPU; leave out device='{request.threads}'"
+                f"simulate: model {model.name!r} has {len(model.tree.links)} links, and method 'alpha' integrates so "
+                f"many on the CPU; leave out device='{request.threads}'"
             )
         super().__init__(model, tau, request)
         self.system = large_system(model, formulation)
