@@ -7,22 +7,24 @@ import pytest
 from cardan.errors import CardanError
 from cardan.machines.ufunc.kernel import compile_program
 from cardan.program.elimination import eliminate
+from cardan.program.fronts import PANEL
 from cardan.program.program import Port, Program
 from cardan.program.schedule import Round, Schedule
 
 NOTHING = ca.SX(0, 1)
 
 
-def solver(sizes, pairs):
-    """A kernel (matrix, right side) -> solution, and what the elimination is."""
+def solver(sizes, pairs, fronts=None):
+    """A kernel (matrix, right sides (2, n)) -> solutions and one over the pivots (3, n); what the elimination is."""
     n, first = sum(sizes), np.cumsum([0, *sizes])
-    e = eliminate(sizes, pairs, 5)
+    e = eliminate(sizes, pairs, 5, sides=2, fronts=fronts)
     touching = {frozenset(pair) for pair in pairs}
     blocks = [(i, i, at) for i, at in enumerate(e.diagonal)]
     blocks += [(*key, at) for key, at in e.below.items() if frozenset(key) in touching]
     loads = [(at + r + sizes[i] * c, (first[i] + r) * n + first[j] + c)
              for i, j, at in blocks for c in range(sizes[j]) for r in range(sizes[i])]  # fmt: skip
-    right = [at + r for i, at in enumerate(e.right) for r in range(sizes[i])]
+    right = [at + r + c * e.stride for c in range(2) for i, at in enumerate(e.right) for r in range(sizes[i])]
+    pivots = [at + r * (sizes[i] + 1) for i, at in enumerate(e.diagonal) for r in range(sizes[i])]
     u, s = ca.SX.sym("u"), ca.SX.sym("s")
     load = (ca.Function("load", [NOTHING, u, s], [u]),)
     rounds = [
@@ -31,10 +33,10 @@ def solver(sizes, pairs):
         Round(load, (1,), (), np.array([[0, 0, k, at] for k, at in enumerate(right)]), states=1),
         *(*e.factor, *e.solve),
         Round((ca.Function("give", [NOTHING, s], [NOTHING, s]),), (), (0,),
-              np.array([[0, 0, at, k] for k, at in enumerate(right)]), states=1),
+              np.array([[0, 0, at, k] for k, at in enumerate(right + pivots)]), states=1),
     ]  # fmt: skip
     schedule = Schedule(tuple(rounds), np.zeros(0), 5 + e.size, ())
-    ports = (Port("A", (n, n)), Port("b", (n,))), (Port("x", (n,)),)
+    ports = (Port("A", (n, n)), Port("b", (2, n))), (Port("x", (3, n)),)
     return compile_program(Program("solve", *ports, f"{sizes}{pairs}", lambda: schedule)), e
 
 
@@ -49,21 +51,28 @@ def matrices(rng, sizes, pairs, count, rank=None):
     return A
 
 
-@pytest.mark.parametrize(("count", "more"), [(25, 0), (20, 18)])
-def test_solutions(count, more):
-    """Chains, whose columns take one step, and random patterns with fill-in."""
+@pytest.mark.parametrize(("count", "more", "fronts"), [(25, 0, False), (20, 18, False), (36, 90, True)])
+def test_solutions(count, more, fronts):
+    """Chains, whose columns take one step, and random patterns with fill-in, by blocks and by dense fronts."""
     rng = np.random.default_rng(count)
-    sizes = rng.integers(1, 3 if more else 4, size=count).tolist()
+    sizes = rng.integers(1, 3, size=count).tolist()
     pairs = [(i, i + 1) for i in range(count - 1) if i != 7]
     pairs += [tuple(rng.choice(count, 2, replace=False).tolist()) for _ in range(more)]
-    kernel, e = solver(sizes, pairs)
-    A, b = matrices(rng, sizes, pairs, 11), rng.normal(size=(11, sum(sizes)))
+    kernel, e = solver(sizes, pairs, fronts)
+    A, b = matrices(rng, sizes, pairs, 11), rng.normal(size=(11, 2, sum(sizes)))
     A += np.eye(sum(sizes))
-    expected = np.linalg.solve(A, b[..., None])[..., 0]
-    np.testing.assert_allclose(kernel(A, b), expected, rtol=1e-10, atol=1e-11)
-    np.testing.assert_allclose(kernel(A[2], b[2]), expected[2], rtol=1e-10, atol=1e-11)
-    single = kernel(A.astype(np.float32), b.astype(np.float32))
+    expected = np.linalg.solve(A, b.swapaxes(1, 2)).swapaxes(1, 2)
+    found = kernel(A, b)
+    np.testing.assert_allclose(found[:, :2], expected, rtol=1e-10, atol=1e-11)
+    np.testing.assert_allclose(np.prod(found[:, 2], axis=1), 1 / np.linalg.det(A), rtol=1e-9)
+    assert (kernel(A[2], b[2]) == kernel(A, b)[2]).all()  # one lane and many have the same bits
+    single = kernel(A.astype(np.float32), b.astype(np.float32))[:, :2]
     np.testing.assert_allclose(single, expected, rtol=1e-3, atol=1e-3 * abs(expected).max())
+    if fronts:
+        found = e.factor[1].fronts
+        assert found.column("pivots").sum() == sum(sizes)
+        assert 1 < len(found.records) < count
+        assert found.column("pivots").max() > PANEL
     assert sorted(e.order) == list(range(count))
     place = np.argsort(e.order)
     assert all(place[i] > place[j] for i, j in e.below)
@@ -72,17 +81,18 @@ def test_solutions(count, more):
         assert set(e.below) == {(j, i) for i, j in pairs}
 
 
-def test_where_rows_are_dependent():
+@pytest.mark.parametrize("fronts", [False, True])
+def test_where_rows_are_dependent(fronts):
     """A singular matrix: the solution is bounded and solves the equations, if they can be solved."""
     rng = np.random.default_rng(1)
     sizes, pairs = [2, 3, 2, 3], [(0, 1), (1, 2), (2, 3), (3, 0)]
-    kernel, _ = solver(sizes, pairs)
+    kernel, _ = solver(sizes, pairs, fronts)
     A = matrices(rng, sizes, pairs, 4, rank=1)
     A[:, 4, :] = A[:, :, 4] = 0  # a row that vanishes
     assert np.linalg.matrix_rank(A[0]) < 9
-    b = (A @ rng.normal(size=(4, 10, 1)))[..., 0]
-    x = kernel(A, b)
-    np.testing.assert_allclose((A @ x[..., None])[..., 0], b, atol=1e-7)
+    b = (A @ rng.normal(size=(4, 10, 2))).swapaxes(1, 2)
+    x = kernel(A, b)[:, :2]
+    np.testing.assert_allclose(x @ A, b, atol=1e-7)
     assert abs(x).max() < 1e6
 
 
@@ -93,7 +103,8 @@ def test_little_fill():
     n = 12
     grid = [(n * i + j, n * i + j + 1) for i in range(n) for j in range(n - 1)]
     grid += [(n * i + j, n * i + n + j) for i in range(n - 1) for j in range(n)]
-    assert len(eliminate([1] * n * n, grid).below) < 0.6 * n**3
+    assert len(eliminate([1] * n * n, grid, fronts=False).below) < 0.6 * n**3
+    assert len(eliminate([1] * n * n, grid, fronts=True).below) == len(grid)
 
 
 def test_pairs_outside_are_refused():

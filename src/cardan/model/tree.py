@@ -67,6 +67,11 @@ class Tree:
         """What `judge_mobility` finds."""
         return judge_mobility(self)
 
+    @cached_property
+    def moves_inertia(self) -> bool:
+        """Whether it is plain that every joint moves inertia, without a look at the whole tree."""
+        return _all_move_inertia(self)
+
     def coordinate_ancestor(self) -> list[int]:
         """For each rate the one before it on the path to the root, or -1."""
         above: list[int] = []
@@ -218,7 +223,7 @@ def check_mobility(tree: Tree, joints: Sequence[Joint], held_bodies: set[int]) -
 
     Links held by a loop or a coupling, and the links that carry them, are checked later with the whole mechanism.
     """
-    if _all_move_inertia(tree):
+    if tree.moves_inertia:
         return
     held = {tree.body_link[b] for b in held_bodies} - {GROUND}
     for i in reversed(range(len(tree.links))):
@@ -259,7 +264,7 @@ def _all_move_inertia(tree: Tree) -> bool:
 
 def weightless_links(tree: Tree) -> dict[int, str]:
     """Links whose joint can move without moving any inertia, and why."""
-    return tree.mobility[0]
+    return {} if tree.moves_inertia else tree.mobility[0]
 
 
 def judge_mobility(tree: Tree, seed: int = 0) -> tuple[dict[int, str], float]:

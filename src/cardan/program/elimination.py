@@ -24,12 +24,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.errors import CardanError
+from cardan.program.fronts import FactorRound, SolveRound, plan_fronts
 from cardan.program.schedule import Round
 
 if TYPE_CHECKING:
     import casadi
 
-CLEARED = 16  # numbers that one step sets to zero
+Rounds = Round | FactorRound | SolveRound
+
+CLEARED = 72  # numbers that one step sets to zero, at most: two blocks of six rows
+MANY = 10_000  # products of blocks past which dense fronts serve
 SMALL = 4000  # block rows up to which the order given is compared with that of minimum degree
 
 
@@ -38,9 +42,10 @@ class Elimination:
     """Where the blocks of a matrix are in the state, and the rounds that factor it and solve with it.
 
     Blocks lie by columns. `diagonal[i]` is the offset of the block (i, i), of which the lower half is read; `below`
-    those of the blocks (i, j), by (i, j) where i comes after j in `order`; `right[i]` that of the right side of block
-    row i, which `solve` replaces by the solution. `clear` sets all blocks of the matrix to zero. All of it takes `size`
-    numbers of state, from `first` on.
+    those of the blocks (i, j), by (i, j) where i comes after j in `order`; `right[i] + c * stride` that of block row i
+    of the c-th right side, which `solve` replaces by the solution. `clear` sets all blocks of the matrix to zero. After
+    `factor` the diagonals of the diagonal blocks have one over the pivots. All of it takes `size` numbers of state,
+    from `first` on.
     """
 
     first: int
@@ -49,23 +54,38 @@ class Elimination:
     diagonal: tuple[int, ...]
     below: dict[tuple[int, int], int]
     right: tuple[int, ...]
+    stride: int
     clear: tuple[Round, ...]
-    factor: tuple[Round, ...]
-    solve: tuple[Round, ...]
+    factor: tuple[Rounds, ...]
+    solve: tuple[Rounds, ...]
 
 
 def eliminate(
-    sizes: Sequence[int], pairs: Iterable[tuple[int, int]], first: int = 0, *, eps: float = 1e-12, corrections: int = 2
-) -> Elimination:
+    sizes: Sequence[int], pairs: Iterable[tuple[int, int]], first: int = 0, *, eps: float = 1e-12, corrections: int = 2,
+    sides: int = 1, fronts: bool | None = None,
+) -> Elimination:  # fmt: skip
     """Plan the elimination of a symmetric matrix with block rows of these `sizes`; `pairs` of them touch.
 
-    `eps` is the share of the diagonal that is added to it, and is corrected for so many times.
+    `eps` is the share of the diagonal that is added to it, and is corrected for so many times. `sides` is the number
+    of right sides. `fronts` chooses dense fronts, which serve where the factor fills up, or steps of blocks; None takes
+    what is better.
     """
     touching = {(max(pair), min(pair)) for pair in pairs if pair[0] != pair[1]}
     if any(not 0 <= j < i < len(sizes) for i, j in touching) or any(n < 1 for n in sizes):
         raise CardanError(f"elimination: {len(sizes)} block rows, of at least one row each, do not have these pairs")
     order, columns = _order(len(sizes), touching)
-    return _Plan(sizes, order, columns, first, eps, corrections).elimination()
+    products = sum(len(column) * (len(column) + 1) // 2 for column in columns if len(column) > 2)
+    if fronts is None:
+        fronts = products > MANY
+    if not fronts:
+        return _Plan(sizes, order, columns, first, eps, corrections, sides).elimination()
+    place = np.argsort(order)
+    own: list[list[int]] = [[] for _ in order]
+    for i, j in touching:
+        own[min(place[i], place[j])].append(int(max(place[i], place[j])))
+    plan = _FrontPlan(sizes, order, [sorted(column) for column in own], first, eps, corrections, sides)
+    plan.set_fronts(columns)
+    return plan.elimination()
 
 
 # the order
@@ -150,9 +170,11 @@ class _Plan:
     """Memory, steps and tables under construction; blocks are numbered by their place in the order."""
 
     def __init__(
-        self, sizes: Sequence[int], order: list[int], columns: list[list[int]], first: int, eps: float, corrections: int
-    ) -> None:
-        self.order, self.columns, self.first, self.eps, self.corrections = order, columns, first, eps, corrections
+        self, sizes: Sequence[int], order: list[int], columns: list[list[int]], first: int, eps: float,
+        corrections: int, sides: int,
+    ) -> None:  # fmt: skip
+        self.order, self.columns, self.first, self.eps = order, columns, first, eps
+        self.corrections, self.sides = corrections, sides
         self.n = [int(sizes[block]) for block in order]
         self.at: dict[tuple[int, int], int] = {}
         end = first
@@ -160,38 +182,40 @@ class _Plan:
             for i in (k, *column):
                 self.at[i, k] = end
                 end += self.n[i] * self.n[k]
-        self.matrix_end = end
-        # right side, the part that is added to the diagonal, and the last correction, side by side
-        self.right: list[int] = []
-        for n in self.n:
-            self.right.append(end)
-            end += 3 * n
-        self.end = end
+        # then vectors: the right sides, what is added to the diagonal, the last correction
+        self.matrix_end, self.rows = end, sum(self.n)
+        self.start = [0, *np.cumsum(self.n).tolist()]
+        self.end = end + (sides + 2) * self.rows
+
+    def _vector(self, number: int) -> list[int]:
+        """Offsets of the parts of a vector; the right sides come first, then `E`, then the correction."""
+        return [self.matrix_end + number * self.rows + at for at in self.start]
 
     def elimination(self) -> Elimination:
         """The whole."""
-        place = np.argsort(self.order)
+        place, right = np.argsort(self.order), self._vector(0)
         return Elimination(
             self.first,
             self.end - self.first,
             tuple(self.order),
             tuple(self.at[k, k] for k in place),
             {(self.order[i], self.order[k]): at for (i, k), at in self.at.items() if i != k},
-            tuple(self.right[k] for k in place),
+            tuple(right[k] for k in place) if self.n else (),
+            self.rows,
             self._clear(),
             self._factor(),
             self._solve(),
         )
 
     def _clear(self) -> tuple[Round, ...]:
-        import casadi as ca
-
-        size = self.matrix_end - self.first
-        steps = [(CLEARED, size // CLEARED), (1, size % CLEARED)]
-        none = ca.SX(0, 1)
-        calls = tuple(ca.Function("clear", [none, ca.SX.sym("x", n)], [ca.SX.zeros(n, 1)]) for n, _ in steps)
-        offsets = [(c, self.first + k) for c, k in _chunks(steps)]
-        return (Round(calls, (), (), np.array([[c, 0, at] for c, at in offsets]).reshape(-1, 3), states=1),)
+        """Column by column, long columns in parts."""
+        rows: list[Row] = []
+        for k, column in enumerate(self.columns):
+            at, end = self.at[k, k], self.at[k, k] + self.n[k] * sum(self.n[i] for i in (k, *column))
+            while at < end:
+                rows.append((("clear", min(CLEARED, end - at)), [at]))
+                at += CLEARED
+        return (self._round(rows),) if rows else ()
 
     def _round(self, rows: list[Row]) -> Round:
         """A round of steps, each named with the sizes of its blocks, and the offsets of its states."""
@@ -211,12 +235,11 @@ class _Plan:
             table[row, 2 : 2 + len(offsets)] = offsets
         return Round(tuple(calls), (), (), table, states=width)
 
-    def _factor(self) -> tuple[Round, ...]:
+    def _factor(self) -> tuple[Rounds, ...]:
         rows: list[Row] = []
-        n, at = self.n, self.at
-        shift = [(("shift", self.eps, n[k]), [at[k, k], self.right[k] + n[k]]) for k in range(len(n))]
+        n, at, E = self.n, self.at, self._vector(self.sides)
         for k, column in enumerate(self.columns):
-            own = [at[k, k], self.right[k] + n[k]]
+            own = [at[k, k], E[k]]
             blocks = [at[i, k] for i in column]
             if len(column) <= 2:
                 targets = [at[i, j] for b, j in enumerate(column) for i in column[b:]]
@@ -229,28 +252,38 @@ class _Plan:
                 rows += [
                     (("update", n[k], n[j], n[i]), [own[0], at[j, k], at[i, k], at[i, j]]) for i in column[b + 1 :]
                 ]
-        return (self._round(shift), self._round(rows)) if rows else ()
+        return (self._shift(in_place=False), self._round(rows)) if rows else ()
 
-    def _solve(self) -> tuple[Round, ...]:
+    def _shift(self, in_place: bool) -> Round:
+        """Say what is added to the diagonal; if `in_place`, add it."""
+        E = self._vector(self.sides)
+        rows = [(("shift", self.eps, n, in_place), [self.at[k, k], E[k]]) for k, n in enumerate(self.n)]
+        return self._round(rows)
+
+    def _solve(self) -> tuple[Rounds, ...]:
         """Forward and backward; then again with what is left, `E` times the last correction."""
         if not self.n:
             return ()
-        first = self._both_ways(offset=0)
-        if not self.corrections:
-            return first
-        again, left = self._both_ways(offset=2), (self._each("left"),)
-        more = [r for _ in range(self.corrections - 1) for r in (*left, *again)]
-        return (*first, self._each("first left"), *again, *more, self._each("add"))
+        rounds: list[Rounds] = []
+        correct = self._both_ways(self.sides + 1) if self.corrections else ()
+        for side in range(self.sides):
+            rounds += self._both_ways(side)
+            for k in range(self.corrections):
+                rounds += [self._each("left" if k else "first left", side), *correct]
+            rounds += [self._each("add", side)] if self.corrections else []
+        return tuple(rounds)
 
-    def _each(self, what: str) -> Round:
-        return self._round([((what, n), [at]) for n, at in zip(self.n, self.right, strict=True)])
+    def _each(self, what: str, side: int) -> Round:
+        """A step for all rows of the vectors, block by block in the order in which `_both_ways` ends."""
+        vectors = [self._vector(k) for k in (side, self.sides, self.sides + 1)]
+        rows = [((what, n), [vector[k] for vector in vectors]) for k, n in enumerate(self.n)]
+        return self._round(rows[::-1])
 
-    def _both_ways(self, offset: int) -> tuple[Round, Round]:
-        """Forward and backward; the vector is the `offset`-th of the three that lie side by side."""
+    def _both_ways(self, vector: int) -> tuple[Rounds, ...]:
+        """Forward and backward with a vector."""
         forward: list[Row] = []
         backward: list[Row] = []
-        n, at = self.n, self.at
-        x = [right + offset * size for right, size in zip(self.right, n, strict=True)]
+        n, at, x = self.n, self.at, self._vector(vector)
         for k, column in enumerate(self.columns):
             few = len(column) <= 2
             now = column if few else []
@@ -263,6 +296,28 @@ class _Plan:
                 forward.append((("lower", n[k], n[i]), below))
                 backward.append((("upper", n[k], n[i]), below))
         return self._round(forward), self._round(backward[::-1])
+
+
+class _FrontPlan(_Plan):
+    """The same by dense fronts; blocks only where the matrix has them."""
+
+    def set_fronts(self, columns: list[list[int]]) -> None:
+        """Plan the fronts for the columns of the factor."""
+        self.fronts, self.end = plan_fronts(self.n, columns, self.at, self.end)
+
+    def _factor(self) -> tuple[Rounds, ...]:
+        pivots = [self.fronts.pivots + at for at in self.start]
+        rows = [(("pivots", n), [self.at[k, k], pivots[k]]) for k, n in enumerate(self.n)]
+        return self._shift(in_place=True), FactorRound(self.fronts), self._round(rows)
+
+    def _both_ways(self, vector: int) -> tuple[Rounds, ...]:
+        return (SolveRound(self.fronts, self._vector(vector)[0]),)
+
+    def _each(self, what: str, side: int) -> Round:
+        """A step for all rows of the vectors, some at a time."""
+        steps = [(8, self.rows // 8), (1, self.rows % 8)]
+        first = [self.matrix_end + k * self.rows for k in (side, self.sides, self.sides + 1)]
+        return self._round([((what, steps[c][0]), [f + at for f in first]) for c, at in _chunks(steps)])
 
 
 def _chunks(steps: list[tuple[int, int]]) -> Iterable[tuple[int, int]]:
@@ -324,13 +379,22 @@ def _scaled(L: Any, A: Any) -> Any:
     return B
 
 
-def _shift(eps: float, n: int) -> Step:
+def _shift(eps: float, n: int, in_place: bool) -> Step:
     """What is added to the diagonal of a block: a little of it, and one where it is zero, for a row that vanishes."""
     import casadi as ca
 
     D, E = _symbols(D=(n, n), E=(n, 1))
     diagonal = ca.diag(_matrix(D, n))
-    return [D, E], [_none(D), eps * diagonal + (diagonal == 0)]
+    added = eps * diagonal + (diagonal == 0)
+    return [D, E], [ca.vec(ca.diag(diagonal + added)) if in_place else _none(D), added]
+
+
+def _pivots(n: int) -> Step:
+    """Copy one over the pivots to the diagonal of a block."""
+    import casadi as ca
+
+    D, d = _symbols(D=(n, n), d=(n, 1))
+    return [D, d], [ca.vec(ca.diag(d)), _none(d)]
 
 
 def _column(n: int, *rows: int) -> Step:
@@ -444,21 +508,27 @@ def _upper_part(n: int, m: int) -> Step:
 
 
 def _of_vectors(write: Any) -> Any:
-    """A step on the three vectors of a block row that lie side by side: solution, `E`, correction."""
+    """A step on parts of three vectors: solution, `E`, correction."""
 
     def step(n: int) -> Step:
-        import casadi as ca
-
-        (vectors,) = _symbols(vectors=(3 * n, 1))
-        x, E, part = ca.vertsplit(vectors, n)
-        x, part = write(x, E, part)
-        return [vectors], [ca.vertcat(_none(E) if x is None else x, _none(E), _none(E) if part is None else part)]
+        symbols = _symbols(x=(n, 1), E=(n, 1), part=(n, 1))
+        x, part = write(*symbols)
+        none = _none(symbols[0])
+        return symbols, [none if x is None else x, none, none if part is None else part]
 
     return step
 
 
+def _clear(n: int) -> Step:
+    import casadi as ca
+
+    return _symbols(x=(n, 1)), [ca.SX.zeros(n, 1)]
+
+
 _STEPS: dict[str, Any] = {
+    "clear": _clear,
     "shift": _shift,
+    "pivots": _pivots,
     "column": _column,
     "scale": _scale,
     "square": _minus,

@@ -20,6 +20,7 @@ import numpy as np
 
 from cardan.errors import CardanError
 from cardan.lazy import cached_property
+from cardan.program.fronts import FactorRound, SolveRound
 from cardan.program.graph import Graph, elements, read, total_operations
 
 if TYPE_CHECKING:
@@ -175,7 +176,7 @@ class Schedule:
     before the first round.
     """
 
-    rounds: tuple[Round | ClimbRound, ...]
+    rounds: tuple[Round | ClimbRound | FactorRound | SolveRound, ...]
     constants: np.ndarray
     node_state: int
     initial: tuple[tuple[int, float], ...]
@@ -201,10 +202,10 @@ class Schedule:
 
 
 def _read_steps(functions: tuple[casadi.Function, ...]) -> tuple[Graph, ...]:
-    return tuple(map(_read_step, functions))
+    return tuple(map(read_step, functions))
 
 
-def _read_step(function: casadi.Function) -> Graph:
+def read_step(function: casadi.Function) -> Graph:
     """The graph of a step, which writes only what is structurally there."""
     graph = read(function)
     written = [set(elements(function.sparsity_out(i))) for i in range(function.n_out())]

@@ -18,15 +18,18 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.free_number import FreeNumber, is_free
-from cardan.formulation.measured_joint import frame_in_link
 from cardan.formulation.large.steps import Cell, Step
 from cardan.model.body import Body, Joint
 from cardan.model.graph_digest import graph_digest
 from cardan.model.joint import FREE, Kind
+from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND, Link, Tree
 
+SIMPLE = (0.0, 1.0, -1.0)
+Frame = tuple[np.ndarray, np.ndarray]  # axes (3, 3) and origin (3,) in a link, which may be free numbers
+UNMOVED: Frame = (np.eye(3), np.zeros(3))
 MOST_LINKS = 8  # of a subtree that is one piece
 
 
@@ -93,9 +96,9 @@ class Numbers:
         return step
 
 
-def pattern(rotation: np.ndarray) -> bytes:
-    """Which entries of a rotation are 0, 1 or -1."""
-    return np.where(np.isin(rotation, (0.0, 1.0, -1.0)), rotation, 2.0).astype(np.int8).tobytes()
+def pattern(rotation: np.ndarray) -> tuple[float, ...]:
+    """Which entries of a rotation are 0, 1 or -1; 2 stands for others."""
+    return tuple(x if isinstance(x, float) and x in SIMPLE else 2.0 for x in rotation.ravel().tolist())
 
 
 def flat(*arrays: Any) -> np.ndarray:
@@ -165,6 +168,8 @@ class Group:
     """Joints of the template whose coordinates are among those of the tree."""
     links: np.ndarray
     """The links (count, len(coordinates)) whose coordinates these are."""
+    first: np.ndarray
+    """The number (count,) of each one's first row, kept or not, among those of the mechanism."""
 
     @property
     def count(self) -> int:
@@ -172,21 +177,27 @@ class Group:
         return len(self.owners)
 
 
-class Division:
-    """A model divided: classes of pieces, and where every link is in them."""
+class Places:
+    """Where every link of a model is: in which class of pieces, in which piece, and at which place in it.
+
+    `model` may have free numbers; with `bodies_apart` every link is a piece. `members` are the links of the pieces of
+    each class, `link_number` the link that each joint of the tree carries.
+    """
 
     def __init__(self, model: Model, bodies_apart: bool) -> None:
-        """`model` may have free numbers; with `bodies_apart` every link is a piece."""
         self.model, self.bodies_apart = model, bodies_apart
-        self.place: list[Place] = [Place(-1, -1, -1)] * len(model.tree.links)
+        self.has_free = any(map(is_free, (model.gravity, *(x for link in model.tree.links for x in _of_link(link)))))
+        self.has_free |= any(is_free(pose.position) for pose in model.tree.body_pose)
         self.bodies_of: list[list[int]] = [[] for _ in model.tree.links]
         for b, i in enumerate(model.tree.body_link):
             if i != GROUND:
                 self.bodies_of[i].append(b)
         self.link_number = {link.joint: i for i, link in enumerate(model.tree.links)}
-        self.pieces = self._pieces()
+        self.place: list[Place] = [Place(-1, -1, -1)] * len(model.tree.links)
+        self.members = self._sorted()
+        self.items: dict[Hashable, Item] = {}
 
-    def _pieces(self) -> list[PieceClass]:
+    def _sorted(self) -> list[list[list[int]]]:
         links = self.model.tree.links
         groups: dict[Hashable, list[list[int]]] = {}
         for members in [[i] for i in range(len(links))] if self.bodies_apart else subtrees(self.model.tree):
@@ -194,25 +205,56 @@ class Division:
             key = tuple(
                 (
                     links[i].kind.identity, local.get(links[i].parent, GROUND), links[i].armature is None,
-                    pattern(_plain(links[i].E)), len(self.bodies_of[i]), self._freed(i),
+                    pattern(links[i].E), len(self.bodies_of[i]), self._freed(i) if self.has_free else (),
                 )
                 for i in members
             )  # fmt: skip
             groups.setdefault(key, []).append(members)
-        found = []
-        for members_of in groups.values():
+        for cls, members_of in enumerate(groups.values()):
             for m, members in enumerate(members_of):
                 for k, i in enumerate(members):
-                    self.place[i] = Place(len(found), m, k)
-            found.append(self._piece_class(members_of))
-        return found
+                    self.place[i] = Place(cls, m, k)
+        return list(groups.values())
 
     def _freed(self, i: int) -> tuple[bool, ...]:
-        """Which kinds of numbers of a link are free."""
-        link = self.model.tree.links[i]
-        parts = [link.r, np.asarray(link.mass), link.com, link.I_C, np.asarray(link.armature)]
-        parts += [self.model.tree.body_pose[b].position for b in self.bodies_of[i]]
-        return tuple(is_free(x) for part in parts for x in np.ravel(part))
+        """Which numbers of a link are free."""
+        poses = [self.model.tree.body_pose[b].position for b in self.bodies_of[i]]
+        return _which_free(*_of_link(self.model.tree.links[i]), *poses)
+
+    def side(self, body: int) -> tuple[Place | None, Frame]:
+        """The link that carries a body, None for the ground, and the body's axes and origin in it."""
+        if body == GROUND:
+            return None, UNMOVED
+        i, pose = self.model.tree.body_link[body], self.model.tree.body_pose[body]
+        return None if i == GROUND else self.place[i], (pose.rotation, pose.position)
+
+    def remembered(self, key: Hashable, make: Callable[[], Item]) -> Item:
+        """An item that was made before."""
+        if key not in self.items:
+            self.items[key] = make()
+        return self.items[key]
+
+
+def _of_link(link: Link) -> tuple[Any, ...]:
+    """The numbers of a link that can be free."""
+    return link.r, np.asarray(link.mass), link.com, link.I_C, np.asarray(link.armature)
+
+
+_PLACES: Slot[bool, Places] = Slot("pieces of a large mechanism, by whether links are apart")
+
+
+def places_of(model: Model, bodies_apart: bool) -> Places:
+    """The pieces of a model; found once."""
+    return _PLACES.find(model, bodies_apart, lambda: Places(model, bodies_apart))
+
+
+class Division:
+    """Classes of pieces with templates and memory of their own, for one program."""
+
+    def __init__(self, places: Places) -> None:
+        self.places, self.model, self.bodies_apart = places, places.model, places.bodies_apart
+        self.bodies_of = places.bodies_of
+        self.pieces = [self._piece_class(members) for members in places.members]
 
     def _piece_class(self, members: list[list[int]]) -> PieceClass:
         tree, first = self.model.tree, members[0]
@@ -230,7 +272,8 @@ class Division:
         )  # fmt: skip
 
     def _numbers_of(self, piece: list[int]) -> np.ndarray:
-        tree, parts = self.model.tree, [self.model.gravity]
+        tree = self.model.tree
+        parts: list[Any] = [self.model.gravity]
         for i in piece:
             link = tree.links[i]
             parts += [link.E, link.r, link.mass, link.com, link.I_C]
@@ -261,11 +304,6 @@ class Division:
 
     # Connections and elements.
 
-    def side(self, body: int) -> tuple[Place | None, Pose]:
-        """The link that carries a body, None for the ground, and the body's pose in it."""
-        i, pose = frame_in_link(self.model, body, Pose())
-        return (None, pose) if i == GROUND else (self.place[i], pose)
-
     def groups(self, items: Sequence[Item]) -> list[Group]:
         """Sort connections or elements into classes."""
         found: dict[Hashable, list[tuple[Item, tuple[tuple[int, int], ...]]]] = {}
@@ -280,8 +318,8 @@ class Division:
         first, classes = items[0], tuple(cls for cls, _ in pieces[0])
         numbers = Numbers([item.numbers for item in items])
         starts = np.cumsum([0, *(len(self.pieces[cls].kinds) for cls in classes)])
-        at = {piece: int(start) for piece, start in zip(pieces[0], starts, strict=False)}
-        sides = [GROUND if p is None else at[p.cls, p.member] + p.link for p in first.places]
+        start_of = {piece: int(start) for piece, start in zip(pieces[0], starts, strict=False)}
+        sides = [GROUND if p is None else start_of[p.cls, p.member] + p.link for p in first.places]
         draft = Draft(self._union(classes), numbers)
         joints = first.write(draft, sides)
         members = np.array([[member for _, member in piece] for piece in pieces], dtype=int)
@@ -289,8 +327,9 @@ class Division:
         rows = np.array([item.rows for item in items], dtype=int).reshape(len(items), -1)
         owners = [item.owner for item in items]
         links = np.array([item.links for item in items], dtype=int).reshape(len(items), -1)
+        at = np.array([item.first for item in items], dtype=int)
         return Group(
-            classes, members, owners, numbers, draft.model(), joints, first.kept, rows, tuple(draft.given), links
+            classes, members, owners, numbers, draft.model(), joints, first.kept, rows, tuple(draft.given), links, at
         )  # fmt: skip
 
     def _union(self, classes: Sequence[int]) -> Model:
@@ -325,6 +364,7 @@ def _model(
     bodies = [Body(f"body{b}", 1.0, np.zeros(3), np.zeros((3, 3))) for b in range(len(body_link))]
     nq, nv = (sum(getattr(link.kind, n) for link in links) for n in ("nq", "nv"))
     tree = Tree(tuple(links), tuple(body_link), tuple(body_pose), nq, nv)
+    tree.__dict__.update(mobility=({}, 1.0), moves_inertia=True)  # judged with the whole mechanism
     model = Model("piece", gravity, tuple(bodies), tuple(joints), (), tree)
     model.__dict__["separate"] = model  # whose links are those of the whole mechanism
     return model
@@ -374,10 +414,6 @@ def _joint(k: int, kind: Kind) -> Joint:
     return Joint(f"joint{k}", kind, GROUND, GROUND, Pose(), Pose())
 
 
-def _plain(array: np.ndarray) -> np.ndarray:
-    return np.array([2.0 if is_free(x) else x for x in np.ravel(array)], dtype=float)
-
-
 @dataclass
 class Item:
     """One connection or element on its way into a class: those of equal `key` at like places are one class.
@@ -394,10 +430,11 @@ class Item:
     """Links of joints of the tree whose coordinates are needed."""
     kept: tuple[int, ...] = ()
     rows: tuple[int, ...] = ()
+    first: int = 0
 
     def keeping(self, kept: tuple[int, ...], first: int) -> Item:
         """The same with the numbers of its rows that are kept; `first` is the number of its first row of all."""
-        return replace(self, key=(self.key, kept), kept=kept, rows=tuple(first + k for k in kept))
+        return replace(self, key=(self.key, kept), kept=kept, rows=tuple(first + k for k in kept), first=first)
 
 
 @dataclass
@@ -411,27 +448,37 @@ class Reference:
     links: tuple[int, ...] = ()
 
 
-def reference(division: Division, j: int) -> Reference:
+def reference(places: Places, j: int) -> Reference:
     """A joint by its coordinates, or measured between its two bodies where it is cut or pieces are single links."""
-    model = division.model
+    model = places.model
     own = model.link_of_joint(j)
-    if own is not None and not division.bodies_apart:
-        return Reference("tree", (division.place[division.link_number[j]],), np.zeros(0), lambda draft, links: links[0])
+    if own is not None and not places.bodies_apart:
+        return Reference("tree", (places.place[places.link_number[j]],), np.zeros(0), lambda draft, links: links[0])
     joint = model.joints[j]
-    (p, P), (c, C) = division.side(joint.parent), division.side(joint.child)
-    F, M = P @ joint.at, C @ joint.child_at
+    (p, P), (c, C) = places.side(joint.parent), places.side(joint.child)
+    F, M = _on(P, joint.at), _on(C, joint.child_at)
     given = own is not None
 
     def write(draft: Draft, links: Sequence[int]) -> int:
         return draft.joint(joint.kind, draft.body(links[0]), draft.body(links[1]), given)
 
-    key = (joint.kind.identity, given, pattern(_plain(F.rotation)), pattern(_plain(M.rotation)), *_freed(F, M))
-    return Reference(key, (p, c), _of_poses(F, M), write, (division.link_number[j],) if given else ())
+    key = (joint.kind.identity, given, *_shape((F, M)))
+    return Reference(key, (p, c), _of_frames(F, M), write, (places.link_number[j],) if given else ())
 
 
-def joint_rows(division: Division, j: int) -> Item:
+def _on(frame: Frame, at: Pose) -> Frame:
+    """A frame on a body, in the link that carries the body."""
+    R, r = frame
+    return R @ at.rotation, r + R @ at.position
+
+
+def joint_rows(places: Places, j: int) -> Item:
     """A joint between two pieces, whose constraint makes rows."""
-    found = reference(division, j)
+    return places.remembered(("joint", j), lambda: _joint_rows(places, j))
+
+
+def _joint_rows(places: Places, j: int) -> Item:
+    found = reference(places, j)
 
     def write(draft: Draft, links: Sequence[int]) -> tuple[int, ...]:
         return (found.write(draft, links),)
@@ -439,10 +486,10 @@ def joint_rows(division: Division, j: int) -> Item:
     return Item(j, ("joint", found.key), found.places, found.numbers, write, found.links)
 
 
-def coupling_rows(division: Division, k: int) -> Item:
+def coupling_rows(places: Places, k: int) -> Item:
     """A coupling or a prescribed motion."""
-    own = division.model.couplings[k]
-    sides = [reference(division, j) for j in own.joints]
+    own = places.model.couplings[k]
+    sides = [reference(places, j) for j in own.joints]
     added = () if own.added is None else tuple(own.added)
 
     def write(draft: Draft, links: Sequence[int]) -> tuple[int, ...]:
@@ -458,14 +505,14 @@ def coupling_rows(division: Division, k: int) -> Item:
     coefficients = tuple(float(c) for c in own.coefficients)
     text = None if own.function is None else graph_digest(own.function)
     key = ("coupling", own.what, coefficients, text, *(side.key for side in sides), _which_free(own.offset, *added))
-    places = tuple(place for side in sides for place in side.places)
-    return Item(k, key, places, numbers, write, tuple(i for side in sides for i in side.links))
+    at = tuple(place for side in sides for place in side.places)
+    return Item(k, key, at, numbers, write, tuple(i for side in sides for i in side.links))
 
 
-def constraint_rows(division: Division, k: int) -> Item:
+def constraint_rows(places: Places, k: int) -> Item:
     """A constraint of the user."""
-    own = division.model.constraints[k]
-    sides = [division.side(b) for b in own.on if b != GROUND]
+    own = places.model.constraints[k]
+    sides = [places.side(b) for b in own.on if b != GROUND]
 
     def write(draft: Draft, links: Sequence[int]) -> tuple[int, ...]:
         bodies = iter([draft.body(link) for link in links])
@@ -475,12 +522,12 @@ def constraint_rows(division: Division, k: int) -> Item:
     poses = [pose for _, pose in sides]
     grounded = tuple(b == GROUND for b in own.on)
     key = ("constraint", graph_digest(own.function), own.unit, grounded, *_shape(poses))
-    return Item(k, key, tuple(place for place, _ in sides), _of_poses(*poses), write)
+    return Item(k, key, tuple(place for place, _ in sides), _of_frames(*poses), write)
 
 
-def force_element(division: Division, k: int) -> Item:
+def force_element(places: Places, k: int) -> Item:
     """A force element along a joint, or between bodies."""
-    own = division.model.forces[k]
+    own = places.model.forces[k]
     values = [own.numbers[name] for name in own.numbers]
     graphs = tuple(None if g is None else graph_digest(g) for g in (own.function, own.graph))
     key: tuple[Hashable, ...] = ("force", id(own.kind), graphs, _which_free(*values))
@@ -490,14 +537,14 @@ def force_element(division: Division, k: int) -> Item:
         draft.more["forces"] = (replace(own, on=on, numbers=numbers),)
 
     if own.kind.on == "joint":
-        side = reference(division, own.on[0])
+        side = reference(places, own.on[0])
 
         def along(draft: Draft, links: Sequence[int]) -> tuple[int, ...]:
             with_numbers(draft, (side.write(draft, links),))
             return ()
 
         return Item(k, (*key, side.key), side.places, flat(side.numbers, *values), along, side.links)
-    sides = [division.side(b) for b in own.on if b != GROUND]
+    sides = [places.side(b) for b in own.on if b != GROUND]
 
     def between(draft: Draft, links: Sequence[int]) -> tuple[int, ...]:
         bodies = iter([draft.body(link) for link in links])
@@ -506,19 +553,16 @@ def force_element(division: Division, k: int) -> Item:
 
     poses = [pose for _, pose in sides]
     key = (*key, tuple(b == GROUND for b in own.on), *_shape(poses))
-    return Item(k, key, tuple(place for place, _ in sides), flat(_of_poses(*poses), *values), between)
+    return Item(k, key, tuple(place for place, _ in sides), flat(_of_frames(*poses), *values), between)
 
 
-def _of_poses(*poses: Pose) -> np.ndarray:
-    return flat(*(x for pose in poses for x in (pose.rotation, pose.position)))
+def _of_frames(*frames: Frame) -> np.ndarray:
+    return flat(*(x for frame in frames for x in frame))
 
 
-def _shape(poses: Sequence[Pose]) -> tuple[Hashable, ...]:
-    return (*(pattern(_plain(pose.rotation)) for pose in poses), *_freed(*poses))
-
-
-def _freed(*poses: Pose) -> tuple[bool, ...]:
-    return tuple(is_free(x) for pose in poses for x in pose.position)
+def _shape(frames: Sequence[Frame]) -> tuple[Hashable, ...]:
+    """What tells classes apart: zeros and ones of the axes, and which numbers are free."""
+    return (*(pattern(R) for R, _ in frames), *(_which_free(r) if r.dtype == object else () for _, r in frames))
 
 
 def _which_free(*values: Any) -> tuple[bool, ...]:

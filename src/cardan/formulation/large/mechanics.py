@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,6 +28,7 @@ import numpy as np
 from cardan.algebra.linsolve import tree_factor, tree_solve
 from cardan.algebra.matrix import Matrix, constant, dot, eye, mirrored, segment, zeros
 from cardan.formulation import elements
+from cardan.formulation.coordinates import velocity_of_change
 from cardan.formulation.elements import Loads, loads_at, on_links
 from cardan.formulation.kinematics import Kinematics, pose, velocity
 from cardan.formulation.large.division import (
@@ -34,23 +36,27 @@ from cardan.formulation.large.division import (
     Group,
     Item,
     PieceClass,
+    Places,
     constraint_rows,
     coupling_rows,
     force_element,
     joint_rows,
+    places_of,
 )
-from cardan.formulation.large.system import System
 from cardan.formulation.large.steps import Cell, Stage, Step, View
+from cardan.formulation.large.system import System
 from cardan.formulation.measured_joint import dual
 from cardan.formulation.recursion import Nodes
 from cardan.formulation.rows import LinkRows, Rows
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.tree import stacked_drives, with_cut_drives
 from cardan.model.graph_digest import graph_digest
+from cardan.model.joint import Kind
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
 
 MOVING = ("X", "S", "R", "r0", "v", "c", "a")  # of a link, as later steps see it
+LARGEST = 1e300
 LIFTED = {"R": (3, 3), "r0": (3, 1), "v": (6, 1)}  # of a link by itself
 
 
@@ -81,6 +87,21 @@ class JointClass:
 
 
 @dataclass(frozen=True)
+class Target:
+    """What pieces keep as `name`: `start`, zero for None, with `sign` times what a column of the solution does.
+
+    To the sum `total` is added `sign` times that column's product with what connections keep as `by`.
+    """
+
+    name: str
+    start: str | None
+    sign: float
+    column: int = 0
+    total: str | None = None
+    by: str = ""
+
+
+@dataclass(frozen=True)
 class GivenJoints(Kinematics):
     """Links whose motion is known, and joints whose coordinates and rates are."""
 
@@ -105,23 +126,28 @@ class LargeMechanics:
         outputs: names of the output ports.
         bodies_apart: whether every link is a piece.
         p: symbols of the free parameters.
+        changes: input ports with small changes, of the coordinates or of the rates, which pieces keep as rates.
         columns: how many right sides are solved for.
+        normalises: whether quaternions are brought to unit length first.
 
     """
 
     def __init__(
         self, model: Model, kept: Sequence[int], inputs: Sequence[str], outputs: Sequence[str], *, bodies_apart: bool,
-        p: Matrix | None = None, columns: int = 1,
+        p: Matrix | None = None, changes: Sequence[str] = (), columns: int = 1, normalises: bool = False,
     ) -> None:  # fmt: skip
         self.model, self.inputs, self.outputs, self.p = model, tuple(inputs), tuple(outputs), p
-        self.bodies_apart = bodies_apart
-        self.division = Division(model, bodies_apart)
-        self.pieces = self.division.pieces
-        self.connections = self.division.groups(rows_of(self.division, kept))
-        self.elements = self.division.groups([force_element(self.division, k) for k in range(len(model.forces))])
+        self.bodies_apart, self.changes, self.normalises = bodies_apart, tuple(changes), normalises
+        self.division = Division(places_of(model, bodies_apart))
+        self.pieces, places = self.division.pieces, self.division.places
+        items = rows_of(places, kept, with_tree="phi" not in self.outputs)
+        self.connections = self.division.groups([item for item in items if item.kept])
+        spare = [item for item in items if not item.kept] if {"gap", "phi"} & {*self.outputs} else []
+        self.spare = self.division.groups(spare)
+        self.elements = self.division.groups([force_element(places, k) for k in range(len(model.forces))])
         self.drives = self._drives() if bodies_apart and "tau" in self.inputs else []
         self.cells: list[Cell] = [piece.cell for piece in self.pieces]
-        every = (*self.pieces, *self.connections, *self.elements, *self.drives)
+        every: tuple[Any, ...] = (*self.pieces, *self.connections, *self.elements, *self.drives, *self.spare)
         self.numbers = [x.numbers for x in every]
         self.cells += [n.free for n in self.numbers if n.free is not None]
         self.totals: dict[str, int] = {}
@@ -132,6 +158,7 @@ class LargeMechanics:
         if bodies_apart and "lam" not in self.outputs:
             self._leave_out_rows()
         self.connected: list[ConnectionClass] = []
+        self._shared: list[tuple[int, int, int, int, int, int]] | None = None
         self.system = System(self.sizes(), self.touching(), columns, first=len(self.outputs))
 
     # Inputs.
@@ -154,11 +181,21 @@ class LargeMechanics:
         at = np.array([(tree[i].q if port in AS_Q else tree[i].v).start for i in links])
         return step.input(self.inputs.index(port), n, at)
 
+    def coordinates(self, step: Step, links: np.ndarray) -> Matrix:
+        """Coordinates of joints of one kind; if `normalises`, a quaternion is brought to unit length."""
+        q = self.of_joint(step, "q", links)
+        return normalised(self.model.tree.links[links[0]].kind, q) if self.normalises else q
+
     def of_piece(self, step: Step, piece: PieceClass, port: str) -> Matrix:
         """The same of all joints of a piece."""
         import casadi as ca
 
         return ca.vertcat(ca.SX(0, 1), *(self.of_joint(step, port, links) for links in piece.links.T))
+
+    def change_of_joint(self, step: Step, port: str, links: np.ndarray, q: Matrix) -> Matrix:
+        """A change of joints' coordinates, or of their rates, as rates."""
+        change = self.of_joint(step, port, links)
+        return velocity_of_change(self.model.tree.links[links[0]].kind, q, change) if port in AS_Q else change
 
     def _wrenches(self, step: Step, piece: PieceClass) -> Matrix:
         import casadi as ca
@@ -189,8 +226,8 @@ class LargeMechanics:
                 own = step.view(numbers.free, np.array([m for m, *_ in members]))
                 _, _, symbols, e = members[0]
                 for k, symbol in enumerate(symbols):
-                    at = np.array([each[1][k] for each in members])
-                    step.inputs.append((self.inputs.index("p"), symbol, at))
+                    offsets = np.array([each[1][k] for each in members])
+                    step.inputs.append((self.inputs.index("p"), symbol, offsets))
                 own.put(ca.vertcat(*numbers.free.symbols), e)
                 steps.append(step)
         return [Stage(steps)] if steps else []
@@ -198,7 +235,7 @@ class LargeMechanics:
     # Pieces.
 
     def _joint_classes(self) -> Iterator[JointClass]:
-        links, place = self.model.tree.links, self.division.place
+        links, place = self.model.tree.links, self.division.places.place
         for piece in self.pieces:
             found: dict[int, list[int]] = {}
             for m, i in enumerate(piece.links[:, 0]):
@@ -235,6 +272,10 @@ class LargeMechanics:
                 literals = found[id(piece)][name]
                 values = [cell.symbols[cell.place()] if x is None else ca.SX(x) for x in literals]
                 known[name] = ca.reshape(ca.vertcat(*values), *shape)
+            for name in self.changes:
+                literals = found[id(piece)]["v"]
+                values = [cell.symbols[cell.place()] if x is None else ca.SX(x) for x in literals]
+                piece.known[name] = ca.vertcat(*values)
             piece.known["lifted"] = known
 
     def _moved(self, joint: JointClass, parent: dict[str, Any] | None, step: Step | None = None) -> tuple[Any, Any]:
@@ -242,7 +283,7 @@ class LargeMechanics:
         step = Step(len(joint.members), np.zeros((0, 0)), _none()) if step is None else step
         links = joint.piece.links[joint.members, 0]
         E, r = joint.piece.placement
-        q, v = self.of_joint(step, "q", links), self.of_joint(step, "v", links)
+        q, v = self.coordinates(step, links), self.of_joint(step, "v", links)
         b = SimpleNamespace(kind=joint.piece.kinds[0], E=constant(E), r=constant(r), q=q, qd=v)
         p = _ground(q) if parent is None else SimpleNamespace(**parent)
         pose(b, p)
@@ -265,6 +306,11 @@ class LargeMechanics:
             b, _ = self._moved(joint, parent, step)
             for name, kept in joint.piece.known["lifted"].items():
                 own.put(kept, ca.densify(getattr(b, name)))
+            for name in self.changes:
+                change = b.S @ self.change_of_joint(step, name, joint.piece.links[joint.members, 0], b.q)
+                if joint.parent is not None:
+                    change = change + b.X @ ca.sparsify(above.read(joint.parent.known[name]))
+                own.put(joint.piece.known[name], ca.densify(change))
             joint.known = {name: own.keep(getattr(b, name)) for name in ("X", "S", "c")}
             steps.append(step)
         return [Stage(steps)] if steps else []
@@ -278,11 +324,15 @@ class LargeMechanics:
         import casadi as ca
 
         if not self.bodies_apart:
-            return self.of_piece(step, piece, "q"), self.of_piece(step, piece, "v")
+            links = [piece.links[:, k] for k in range(len(piece.kinds))]
+            q = [self.coordinates(step, own) for own in links]
+            return ca.vertcat(_none(), *q), self.of_piece(step, piece, "v")
         R, r0, v = (ca.sparsify(own.read(x)) for x in piece.known["lifted"].values())
         return ca.vertcat(ca.vec(R), r0), v
 
     def _motion(self, piece: PieceClass) -> Step:
+        import casadi as ca
+
         step, T = piece.numbers.step(), piece.template
         own, known = step.view(piece.cell, np.arange(piece.count)), piece.known
         q, v = self._state(step, own, piece)
@@ -293,11 +343,20 @@ class LargeMechanics:
         nodes = [{name: getattr(b, name) for name in MOVING} for b in kin.nodes.links]
         known["nodes"] = [{name: own.keep(x) for name, x in b.items()} for b in nodes]
         known["q"], known["v"], known["M"] = own.keep(q), own.keep(v), parts.M.sparsity()
+        for name in self.changes if not self.bodies_apart else ():
+            parts_of = [
+                self.change_of_joint(step, name, piece.links[:, k], segment(q, link.q))
+                for k, link in enumerate(T.tree.links)
+            ]
+            known[name] = own.keep(ca.vertcat(*parts_of))
         above = T.tree.coordinate_ancestor()
         factor = tree_factor(parts.M, above)
-        known["factor"], known["diagonal"] = own.keep(factor), own.keep(_diagonal(parts.M))
+        known["factor"] = own.keep(factor)
         if "P" in self.outputs and not self.bodies_apart:
             self.add(step, "P", dot(v, tau))
+        if "energy" in self.outputs:  # twice the kinetic energy, about, and the sum of all inertias
+            self.add(step, "energy", dot(_diagonal(parts.M), v**2))
+            self.add(step, "inertia", ca.sum1(_diagonal(parts.M)))
         if self.elements or self.drives:
             known["f"] = own.room(parts.f)
         else:
@@ -307,7 +366,7 @@ class LargeMechanics:
     def _drives(self) -> list[Group]:
         """Joints of the tree between links by themselves, along which drives act."""
         links = self.model.tree.links
-        return self.division.groups([joint_rows(self.division, link.joint) for link in links if link.kind.nv])
+        return self.division.groups([joint_rows(self.division.places, link.joint) for link in links if link.kind.nv])
 
     def forces(self) -> list[Stage]:
         """What drives and force elements add; then the accelerations of the pieces as if nothing connected them."""
@@ -374,7 +433,7 @@ class LargeMechanics:
         given = {}
         for k, j in enumerate(group.coordinates):
             at = group.links[:, k]
-            given[j] = self.of_joint(step, "q", at), self.of_joint(step, "v", at)
+            given[j] = self.coordinates(step, at), self.of_joint(step, "v", at)
         none = ca.SX(0, 1)
         nodes = Nodes(links, [], _ground(none))
         return views, GivenJoints(group.template, nodes, ca.vertcat(none, *q), ca.vertcat(none, *v), given=given)
@@ -382,7 +441,7 @@ class LargeMechanics:
     def columns(self, group: Group) -> list[slice]:
         """Which of a template's rates belong to each piece."""
         ends = np.cumsum([0, *(self.pieces[cls].template.nv for cls in group.pieces)])
-        return [slice(int(a), int(b)) for a, b in zip(ends, ends[1:], strict=False)]
+        return [slice(int(a), int(b)) for a, b in pairwise(ends)]
 
     def rows_at(self, step: Step, group: Group) -> tuple[list[View], Rows]:
         """All rows of a connection in the rates of its pieces."""
@@ -420,10 +479,10 @@ class LargeMechanics:
         a, above = ca.SX.sym("a", 6), ca.SX.sym("above", 6)
         found = _joint_acceleration(joint, a, above if joint.parent is not None else None)
         own = self.pieces.index(joint.piece)
-        columns = [(own, int(k)) for k in np.flatnonzero(_pattern(ca.sum1(ca.jacobian(found, a)**2)))]
+        columns = [(own, int(k)) for k in np.flatnonzero(_pattern(ca.sum1(ca.jacobian(found, a) ** 2)))]
         if joint.parent is not None:
             parent = self.pieces.index(joint.parent)
-            columns += [(parent, int(k)) for k in np.flatnonzero(_pattern(ca.sum1(ca.jacobian(found, above)**2)))]
+            columns += [(parent, int(k)) for k in np.flatnonzero(_pattern(ca.sum1(ca.jacobian(found, above) ** 2)))]
         return columns
 
     def rows(self, right: Callable[[Step, View, ConnectionClass, list[View], Rows], Matrix]) -> Stage:
@@ -444,13 +503,63 @@ class LargeMechanics:
                 A = A + J @ Y
                 one.J.append(own.keep(J))
                 one.Y.append(own.keep(Y))
-            one.known = {name: own.keep(getattr(rows, name)) for name in ("phi", "beta")}
+            one.known = {"beta": own.keep(rows.beta), "diagonal": own.keep(_diagonal(A))}
             step.block(A.numel(), self.system.diagonal[numbers]).written = _dense(mirrored(A))
             b = right(step, own, one, views, rows)
-            step.block(b.numel(), self.system.right[numbers]).written = _dense(b)
+            for k in range(b.shape[1]):
+                at = self.system.right[numbers] + k * self.system.stride
+                step.block(b.shape[0], at).written = _dense(b[:, k])
             if "gap" in self.outputs:
                 self.largest(step, "gap", every.phi)
             self.connected.append(one)
+            steps.append(step)
+        for group in self.spare:
+            step = group.numbers.step()
+            self.largest(step, "gap", self.rows_at(step, group)[1].phi)
+            steps.append(step)
+        return Stage(steps)
+
+    def residuals(self) -> Stage:
+        """The residuals of all rows of positions, `phi`, and of velocities, `J v - beta`."""
+        steps = []
+        for group in self.spare:
+            step = group.numbers.step()
+            views, rows = self.rows_at(step, group)
+            rate = -rows.beta
+            for view, cls, at in zip(views, group.pieces, self.columns(group), strict=True):
+                rate = rate + rows.J[:, at] @ view.read(self.pieces[cls].known["v"])
+            step.output(self.outputs.index("phi"), rows.phi, group.first)
+            if "rate" in self.outputs:
+                step.output(self.outputs.index("rate"), rate, group.first)
+            steps.append(step)
+        return Stage(steps)
+
+    def gaps(self, step: Step, own: View, one: ConnectionClass, views: list[View], rows: Rows) -> Matrix:
+        """Residuals of positions and of velocities, and what changes do to both, as columns."""
+        import casadi as ca
+
+        vectors = ["v", *self.changes]
+        columns = [zeros(rows.J.shape[0], None, rows.J) for _ in vectors]
+        for view, cls, at in zip(views, one.group.pieces, self.columns(one.group), strict=True):
+            for k, name in enumerate(vectors):
+                columns[k] = columns[k] + rows.J[:, at] @ view.read(self.pieces[cls].known[name])
+        columns[0] = columns[0] - rows.beta
+        one.known["r"] = own.keep(columns[0])
+        return ca.horzcat(rows.phi, *columns)
+
+    def independence(self) -> Stage:
+        """The smallest pivot of the system, each relative to the diagonal that it comes from."""
+        import casadi as ca
+
+        steps = []
+        for one in self.connected:
+            count, n = one.group.count, len(one.group.kept)
+            step = Step(count, np.zeros((count, 0)), _none())
+            own = step.view(one.cell, np.arange(count))
+            factor = ca.reshape(step.block(n * n, self.system.diagonal[one.number]).symbols, n, n)
+            least = ca.mmin(1 / (ca.diag(factor) * ca.densify(own.read(one.known["diagonal"]))))
+            block = step.block(1, self.outputs.index("independence"))
+            block.written = ca.fmin(block.symbols, least)
             steps.append(step)
         return Stage(steps)
 
@@ -483,12 +592,15 @@ class LargeMechanics:
 
     def _pairs(self) -> list[tuple[int, int, int, int, int, int]]:
         """Pairs of connections that share a piece: member, class and place of the piece of each."""
+        if self._shared is not None:
+            return self._shared
         touching: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
         for c, group in enumerate(self.connections):
             for k, cls in enumerate(group.pieces):
                 for i, member in enumerate(group.members[:, k].tolist()):
                     touching.setdefault((cls, member), []).append((i, c, k))
-        return [(*a, *b) for ends in touching.values() for n, a in enumerate(ends) for b in ends[:n]]
+        self._shared = [(*a, *b) for ends in touching.values() for n, a in enumerate(ends) for b in ends[:n]]
+        return self._shared
 
     def sizes(self) -> list[int]:
         """How many rows every connection has."""
@@ -502,47 +614,58 @@ class LargeMechanics:
 
     # Results.
 
-    def pulled(self, name: str, start: str | None, sign: float, column: int = 0) -> list[Stage]:
+    def pulled(self, *targets: Target) -> list[Stage]:
         """What the connections do to the pieces: `start + sign sum_c Y_cp x_c`, x a column of the solution."""
         begin, pull = [], []
         for piece in self.pieces:
             step = piece.numbers.step()
             own = step.view(piece.cell, np.arange(piece.count))
-            value = zeros(piece.template.nv, None, _none()) if start is None else own.read(piece.known[start])
-            piece.known[name] = own.room(value)
+            for to in targets:
+                none = zeros(piece.template.nv, None, _none())
+                piece.known[to.name] = own.room(none if to.start is None else own.read(piece.known[to.start]))
             begin.append(step)
         for one in self.connected:
-            step = Step(one.group.count, np.zeros((one.group.count, 0)), _none())
-            own = step.view(one.cell, np.arange(one.group.count))
-            n = len(one.group.kept)
-            lam = step.block(n, self.system.right[one.number] + column * n).symbols
-            for k, cls in enumerate(one.group.pieces):
-                view = step.view(self.pieces[cls].cell, one.group.members[:, k])
-                view.add(self.pieces[cls].known[name], sign * (own.read(one.Y[k]) @ lam))
-            if name == "a" and "P" in self.outputs:
-                self.add(step, "P", -dot(lam, own.read(one.known["beta"])))
+            count, n = one.group.count, len(one.group.kept)
+            step = Step(count, np.zeros((count, 0)), _none())
+            own = step.view(one.cell, np.arange(count))
+            Y = [own.read(Y_p) for Y_p in one.Y]
+            views = [
+                step.view(self.pieces[cls].cell, one.group.members[:, k]) for k, cls in enumerate(one.group.pieces)
+            ]
+            for to in targets:
+                x = step.block(n, self.system.right[one.number] + to.column * self.system.stride).symbols
+                for view, cls, Y_p in zip(views, one.group.pieces, Y, strict=True):
+                    view.add(self.pieces[cls].known[to.name], to.sign * (Y_p @ x))
+                if to.total is not None:
+                    self.add(step, to.total, to.sign * dot(x, own.read(one.known[to.by])))
             pull.append(step)
         return [Stage(begin), Stage(pull)]
 
-    def give(self, name: str, write: Callable[[Step, Any, np.ndarray, Matrix], None]) -> Stage:
-        """Hand what pieces keep under a name, as rates of the tree's joints, to `write`, joint by joint."""
+    def give(self, names: Sequence[str], write: Callable[[Step, Any, np.ndarray, list[Matrix]], None]) -> Stage:
+        """Hand what pieces keep under some names, as rates of the tree's joints, to `write`, joint by joint."""
         steps = []
         for joint in self.joints:
+            if not joint.piece.kinds[0].nv:
+                continue
             step = joint.piece.numbers.step(joint.members)
             own = step.view(joint.piece.cell, joint.members)
-            a, above = own.read(joint.piece.known[name]), None
-            if joint.parent is not None:
-                above = step.view(joint.parent.cell, joint.parents).read(joint.parent.known[name])
+            above = None if joint.parent is None else step.view(joint.parent.cell, joint.parents)
             known = {k: own.read(x) for k, x in joint.known.items()}
-            found = _joint_acceleration(joint, a, above, known, at_rest=name != "a")
-            write(step, joint.piece.kinds[0], joint.piece.links[joint.members, 0], found)
+            values = []
+            for name in names:
+                a, on = own.read(joint.piece.known[name]), None
+                if joint.parent is not None and above is not None:
+                    on = above.read(joint.parent.known[name])
+                values.append(_joint_acceleration(joint, a, on, known, at_rest=name != "a"))
+            write(step, joint.piece.kinds[0], joint.piece.links[joint.members, 0], values)
             steps.append(step)
         for piece in self.pieces if not self.bodies_apart else []:
             step = piece.numbers.step()
-            value = step.view(piece.cell, np.arange(piece.count)).read(piece.known[name])
-            for k, own in enumerate(piece.template.tree.links):
-                if own.kind.nv:
-                    write(step, own.kind, piece.links[:, k], segment(value, own.v))
+            view = step.view(piece.cell, np.arange(piece.count))
+            whole = [view.read(piece.known[name]) for name in names]
+            for k, link in enumerate(piece.template.tree.links):
+                if link.kind.nv:
+                    write(step, link.kind, piece.links[:, k], [segment(value, link.v) for value in whole])
             steps.append(step)
         return Stage(steps)
 
@@ -567,10 +690,11 @@ class LargeMechanics:
         block.written = ca.fmax(block.symbols, ca.norm_inf(ca.densify(values)))
 
     def clear(self, *names: str) -> Stage:
-        """Set sums to zero."""
+        """Set sums to zero, and the independence to what is larger than any."""
         step = Step(1, np.zeros((1, 0)), _none())
         for name in names:
-            step.block(1, self.outputs.index(name)).written = type(_none()).zeros(1)
+            start = LARGEST if name == "independence" else 0.0
+            step.block(1, self.outputs.index(name)).written = type(_none())([start])
         return Stage([step] if names else [])
 
     def told(self, *names: str) -> Stage:
@@ -582,7 +706,17 @@ class LargeMechanics:
         return Stage([step] if names else [])
 
 
-AS_Q = ("q", "eq", "new_q", "new_eq")  # ports with an entry for each coordinate, not for each rate
+def normalised(kind: Kind, q: Matrix) -> Matrix:
+    """A joint's coordinates with its quaternion, if it has one, brought to unit length."""
+    import casadi as ca
+
+    if kind.nq == kind.nv:
+        return q
+    e = q[kind.nq - 4 : kind.nq]
+    return ca.vertcat(q[: kind.nq - 4], e / ca.norm_2(e))
+
+
+AS_Q = ("q", "qdot", "eq", "new_q", "new_eq")  # ports with an entry for each coordinate, not for each rate
 
 
 class _Seen:
@@ -675,21 +809,20 @@ def _none() -> Matrix:
     return ca.SX(0, 1)
 
 
-def rows_of(division: Division, kept: Sequence[int]) -> list[Item]:
-    """All that makes constraint rows, with those that are kept: of links by themselves those of all joints."""
-    model, held, first, items = division.model, set(kept), 0, []
-    if division.bodies_apart:
+def rows_of(places: Places, kept: Sequence[int], with_tree: bool = True) -> list[Item]:
+    """All that makes constraint rows, with those that are kept: of links by themselves also the joints of the tree."""
+    model, held, first, items = places.model, set(kept), 0, []
+    if places.bodies_apart and with_tree:
         for link in model.tree.links:
             count = link.kind.freedoms_removed
-            items += [joint_rows(division, link.joint).keeping(tuple(range(count)), 0)] if count else []
-    owners: list[tuple[Callable[[Division, int], Item], int, int]] = [
+            items += [joint_rows(places, link.joint).keeping(tuple(range(count)), 0)] if count else []
+    owners: list[tuple[Callable[[Places, int], Item], int, int]] = [
         *((joint_rows, j, model.joints[j].kind.freedoms_removed) for j in model.cuts),
         *((coupling_rows, k, 1) for k in range(len(model.couplings))),
         *((constraint_rows, k, 1) for k in range(len(model.constraints))),
     ]
     for make, number, count in owners:
         own = tuple(k for k in range(count) if first + k in held)
-        if own:
-            items.append(make(division, number).keeping(own, first))
+        items.append(make(places, number).keeping(own, first))
         first += count
     return items

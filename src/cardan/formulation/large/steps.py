@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.formulation.tracing import mapped
+from cardan.program.fusion import fused
 from cardan.program.schedule import Round, Schedule
 
 if TYPE_CHECKING:
@@ -96,7 +97,7 @@ class View:
 
         places = [self.cell.place() for _ in range(like.shape[0])]
         for k, place in enumerate(places):
-            self.writes[place] = ca.SX(like[k])
+            self.writes[place] = ca.densify(ca.SX(like[k]))
         return ca.vertcat(*(self.cell.symbols[k] for k in places)) if places else ca.SX(0, 1)
 
     def put(self, kept: Any, value: Any) -> None:
@@ -265,12 +266,12 @@ def _common(lists: list[list[int]]) -> tuple[int, ...]:
     return tuple(port for port in ports for _ in range(max(each.count(port) for each in lists)))
 
 
-def schedule_of(stages: Sequence[Stage | Round], cells: Sequence[Cell], blocks: int) -> Schedule:
+def schedule_of(stages: Sequence[Any], cells: Sequence[Cell], blocks: int) -> Schedule:
     """Stages in order, and rounds of others between them, as one schedule.
 
     The first `blocks` numbers of memory are apart from the cells.
     """
-    stages = [stage for stage in stages if isinstance(stage, Round) or stage.steps]
+    stages = [stage for stage in stages if not isinstance(stage, Stage) or stage.steps]
     own = [stage for stage in stages if isinstance(stage, Stage)]
     for stage in reversed(own):
         for step in stage.steps:
@@ -285,5 +286,5 @@ def schedule_of(stages: Sequence[Stage | Round], cells: Sequence[Cell], blocks: 
             size += step.constants.size
         places[id(step)] = tables[id(step.constants)][0]
     constants = np.concatenate([np.zeros(0), *(values for _, values in tables.values())])
-    rounds = [stage if isinstance(stage, Round) else stage.round(places) for stage in stages]
-    return Schedule(tuple(rounds), constants, end, ())
+    rounds = [stage.round(places) if isinstance(stage, Stage) else stage for stage in stages]
+    return fused(Schedule(tuple(rounds), constants, end, ()))

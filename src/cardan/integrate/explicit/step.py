@@ -34,8 +34,9 @@ from cardan.integrate.kernel import Given
 from cardan.integrate.stepper import STRETCH, Outcome
 from cardan.model.model import Model
 from cardan.structure.kernels import function_of, is_large, tree_quantity
+from cardan.structure.large import is_divided, large_schedules, usual_independence
 from cardan.structure.projection import Projection
-from cardan.structure.rows import kept_rows, usual_key
+from cardan.structure.rows import independent_rows, kept_rows, usual_key
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,10 @@ class ExplicitEquations:
     @property
     def key(self) -> str:
         """Everything that distinguishes these equations from others of the same model."""
+        if self.divided:
+            how = f"{' careful' if self.careful else ''} rows {self.rows}"
+            distance = usual_independence(self.model.unbound, self.formulation) if self.projects else 1.0
+            return f"{self.formulation.facts(self.model)} divided{how} usual {distance!r}"
         looped = " looped" if self.looped else ""
         tree_rows = kept_rows(self.model.unbound, SPATIAL)
         how = f"{looped}{' careful' if self.careful else ''} rows {self.rows} {tree_rows} baumgarte {self.baumgarte}"
@@ -70,7 +75,7 @@ class ExplicitEquations:
     @property
     def has_recursion(self) -> bool:
         """Whether the accelerations are those of a recursion for plain trees."""
-        return self.model.is_plain and self.formulation.has_recursions
+        return self.model.is_plain and self.formulation.has_recursions and not self.divided
 
     @property
     def carries_power(self) -> bool:
@@ -80,12 +85,20 @@ class ExplicitEquations:
     @property
     def looped(self) -> bool:
         """Whether the accelerations are computed by a loop over the links, as for large trees."""
-        return self.has_recursion and self.formulation is SPATIAL and is_large(self.model)
+        return self.divided or (self.has_recursion and self.formulation is SPATIAL and is_large(self.model))
+
+    @property
+    def divided(self) -> bool:
+        """Whether they are computed by loops over the pieces and connections of a large mechanism."""
+        return self.baumgarte is None and is_divided(self.model, self.formulation)
 
     def graphs(self) -> Graphs:
         """Record the graphs."""
         model = self.model
         loop = None
+        if self.divided:
+            large = large_schedules(model, self.formulation, self.rows)
+            return Graphs(self, large.motion, None, None, None, None, large)
         if self.has_recursion:
             forward = tree_quantity(self.formulation, "forward_dynamics")
             if self.looped:
@@ -116,6 +129,8 @@ class Graphs:
     rates_function: Any
     plus_function: Any
     projection: Projection | None
+    large: Any = None
+    """The schedules of a mechanism that is divided into pieces (`structure.large.LargeSchedules`)."""
 
     def accelerations(self, t: Scalar, q: Matrix, v: Matrix, given: Given) -> tuple[Matrix, Matrix]:
         """`vdot`, and the power `P` that enters."""
@@ -158,6 +173,8 @@ def equations_of(model: Model, formulation: Formulation, baumgarte: float | None
     found = ExplicitEquations(model, formulation, (), baumgarte)
     if found.has_recursion:
         return found
+    if found.divided:
+        return ExplicitEquations(model, formulation, tuple(independent_rows(model)), baumgarte)
     return ExplicitEquations(model, formulation, tuple(kept_rows(model, formulation)), baumgarte)
 
 
@@ -197,8 +214,11 @@ class Step:
 
 
 def stage_state(tableau: Tableau, step: Step, i: int | Scalar) -> tuple[Scalar, Matrix, Matrix]:
-    """Time, `q_i` and `v_i` of stage i; the index of the stage may be a symbol."""
-    weights = [pick(tableau.A[:, j], i) for j in range(tableau.stages)]
+    """Time, `q_i` and `v_i` of stage i; the index of the stage may be a symbol.
+
+    Where a stage reads only the one before it, a `summed` step has that one alone in `K`.
+    """
+    weights = [pick(column, i) for column in ([tableau.before] if step.summed else tableau.A.T)]
     return step.t + pick(tableau.c, i) * step.h, *moved(step, weights)
 
 
@@ -227,11 +247,8 @@ def estimate(tableau: Tableau, step: Step) -> tuple[Matrix, Matrix]:
 
 
 def stage(graphs: Graphs, tableau: Tableau, step: Step, i: int | Scalar, given: Given) -> tuple[Matrix, Matrix, Matrix]:
-    """`k_i`; of a `summed` step, whose stages read only the one before them, `K` has that one."""
-    if step.summed:
-        t, (q, v) = step.t + pick(tableau.c, i) * step.h, moved(step, [pick(tableau.before, i)])
-    else:
-        t, q, v = stage_state(tableau, step, i)
+    """`k_i`."""
+    t, q, v = stage_state(tableau, step, i)
     q, v = graphs.near(t, q, v, given)
     return graphs.rates(q, v, given), *graphs.accelerations(t, q, v, given)
 
@@ -282,9 +299,17 @@ class VelocityCorrection:
         """
         import casadi as ca
 
-        part = PART_OF_TOLERANCE * control.rtol if adaptive else LARGEST_CORRECTION
+        return self.judged_by(ca.dot(self.M, v**2), ca.sum1(self.M), control, adaptive, careful)
+
+    def judged_by(
+        self, energy: Matrix, inertia: Matrix, control: StepControl, adaptive: bool, careful: bool
+    ) -> tuple[Matrix, Matrix]:
+        """The same from the sums `sum M_ii v_i^2` and `sum M_ii`."""
+        import casadi as ca
+
+        part: Any = PART_OF_TOLERANCE * control.rtol if adaptive else LARGEST_CORRECTION
         part, rest = part + 2 * (NOISE * control.rtol) ** 2, 2 * (NOISE * control.atol) ** 2
-        accepted = ca.dot(self.M, part * v**2 + rest)
+        accepted = part * energy + rest * inertia
         far = self.independence > NEARLY_DEPENDENT  # false for NaN
         if adaptive or careful:
             return self.removed <= accepted, ca.logic_not(far)

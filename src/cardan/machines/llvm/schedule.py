@@ -7,16 +7,19 @@ come before its stores.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cardan.machines.llvm.fronts import print_fronts
 from cardan.machines.llvm.graph import print_graph
-from cardan.machines.llvm.module import Lines, Module
+from cardan.machines.llvm.module import Loops, Module
+from cardan.program.fronts import FactorRound, SolveRound
 from cardan.program.graph import Graph
-from cardan.program.schedule import ClimbRound, Round, Schedule
+from cardan.program.schedule import ClimbRound, Round, Schedule, read_step
 
-_ESCAPES = np.array([f"\\{byte:02X}".encode() for byte in range(256)], "S3")  # bytes as IR writes them in a string
+if TYPE_CHECKING:
+    import casadi
 
 
 def print_schedule(
@@ -36,13 +39,15 @@ def climbed(schedule: Schedule) -> frozenset[int]:
     return frozenset(port for r in schedule.rounds if isinstance(r, ClimbRound) for port in r.outputs)
 
 
-class _LoopsOverNodes(Lines):
+class _LoopsOverNodes(Loops):
     """The function under construction: one loop for each round."""
 
     def __init__(self, schedule: Schedule, module: Module, strided: Collection[int]) -> None:
         super().__init__(module.type, "x")
         self.schedule, self.module, self.strided = schedule, module, strided
-        self.printed: dict[int, tuple[int, list[str]]] = {}  # rounds that occur again: their number and their steps
+        self.printed: dict[int, int] = {}  # numbers of rounds, which may occur again
+        self.steps: dict[int, str] = {}  # symbols of steps, which several rounds may have
+        self.fronts: dict[int, str] = {}
 
     def print(self, symbol: str, n_in: int, n_out: int) -> None:
         """Define the function."""
@@ -52,6 +57,8 @@ class _LoopsOverNodes(Lines):
         for k, r in enumerate(self.schedule.rounds):
             if isinstance(r, ClimbRound):
                 self._climb(k, r)
+            elif isinstance(r, (FactorRound, SolveRound)):
+                self._fronts(k, r)
             else:
                 self._round(k, r)
         params = [f"ptr %in{j}" for j in range(n_in)]
@@ -64,39 +71,18 @@ class _LoopsOverNodes(Lines):
 
     # small pieces
 
-    def _global(self, name: str, values: np.ndarray) -> None:
-        """Define a constant array, as bytes: LLVM reads a million of them in milliseconds, not so numbers."""
-        data = values.astype(values.dtype.newbyteorder("<")).tobytes()
-        text = _ESCAPES[np.frombuffer(data, np.uint8)].tobytes().decode()
-        name = f"{self.symbol}.{name}"
-        self.module.functions[f"data {name}"] = f'@{name} = internal constant [{len(data)} x i8] c"{text}", align 64'
-
     def _integers(self, name: str, table: np.ndarray) -> None:
         """Define a table of integers."""
-        self._global(name, table.ravel().astype(np.int32))
+        self.module.integers(f"{self.symbol}.{name}", table)
 
     def _numbers(self, name: str, values: Any) -> None:
         """Define an array of numbers."""
-        self._global(name, np.asarray(values, np.float64 if self.t.scalar == "double" else np.float32))
+        kind = np.float64 if self.t.scalar == "double" else np.float32
+        self.module.data(f"{self.symbol}.{name}", np.asarray(values, kind))
 
     def _at(self, table: str, index: str) -> str:
         """Load an entry of a table."""
-        place = self.new(f"getelementptr i32, ptr @{self.symbol}.{table}, i64 {index}")
-        return self.new(f"sext i32 {self.new(f'load i32, ptr {place}')} to i64")
-
-    def _for(self, count: str) -> tuple[str, str]:
-        """Open a loop over 0..count-1; its index, and the label to close it with."""
-        label = self.label("l")
-        self.lines += [f"  br label %{label}.in", f"{label}.in:", f"  br label %{label}.head", f"{label}.head:"]
-        self.lines += [f"  %{label} = phi i64 [0, %{label}.in], [%{label}.next, %{label}.end]"]
-        self.lines += [f"  %{label}.more = icmp slt i64 %{label}, {count}"]
-        self.lines += [f"  br i1 %{label}.more, label %{label}.do, label %{label}.out", f"{label}.do:"]
-        return f"%{label}", label
-
-    def _end(self, label: str) -> None:
-        """Close a loop."""
-        self.lines += [f"  br label %{label}.end", f"{label}.end:", f"  %{label}.next = add i64 %{label}, 1"]
-        self.lines += [f"  br label %{label}.head", f"{label}.out:"]
+        return self.entry(f"{self.symbol}.{table}", index)
 
     def _choose(self, which: str, symbols: list[str], arguments: list[str]) -> None:
         """Call one of several functions of the same arguments."""
@@ -116,6 +102,13 @@ class _LoopsOverNodes(Lines):
         self.lines.append(f"  switch i64 {which}, label %{label}.0 [ {cases} ]")
         return label
 
+    def _step(self, call: casadi.Function) -> str:
+        """Define the step of a round, unless it is defined; its symbol."""
+        if id(call) not in self.steps:
+            self.steps[id(call)] = symbol = f"{self.symbol}.step{len(self.steps)}"
+            print_graph(read_step(call), symbol, self.module, uniform=frozenset({0}), in_place=True)
+        return self.steps[id(call)]
+
     def _steps(self, name: str, graphs: Sequence[Graph]) -> list[str]:
         """Define steps; their symbols. A step's first input, the constants, is the same for every lane."""
         symbols = [f"{self.symbol}.{name}.{k}" for k in range(len(graphs))]
@@ -132,20 +125,20 @@ class _LoopsOverNodes(Lines):
         places, values = zip(*self.schedule.initial, strict=True)
         self._integers("initial.at", np.array(places))
         self._numbers("initial", values)
-        i, label = self._for(str(len(values)))
+        i, label = self.loop(str(len(values)))
         at = self.element("%state", self._at("initial.at", i))
         place = self.new(f"getelementptr {self.t.scalar}, ptr @{self.symbol}.initial, i64 {i}")
         self.store(self.splat(self.new(f"load {self.t.scalar}, ptr {place}")), at)
-        self._end(label)
+        self.end(label)
 
     def _round(self, k: int, r: Round) -> None:
         """For every run of rows: choose the step, and call it for each row."""
         runs = r.runs
         if id(r) not in self.printed:
-            self.printed[id(r)] = k, self._steps(f"round{k}", r.graphs)
+            self.printed[id(r)] = k
             self._integers(f"runs{k}", runs)
-        k, symbols = self.printed[id(r)]
-        i, outer = self._for(str(len(runs)))
+        k, symbols = self.printed[id(r)], [self._step(call) for call in r.calls]
+        i, outer = self.loop(str(len(runs)))
         at = self.new(f"mul i64 {i}, {runs.shape[1]}")
         run = [self._at(f"runs{k}", self.new(f"add i64 {at}, {c}")) for c in range(runs.shape[1])]
         n = r.table.shape[1] - 1
@@ -153,7 +146,7 @@ class _LoopsOverNodes(Lines):
         label = self._switch(run[0], len(symbols))
         for c, symbol in enumerate(symbols):
             self.lines.append(f"{label}.{c}:")
-            row, inner = self._for(run[1])
+            row, inner = self.loop(run[1])
             here = [
                 self.new(f"add i64 {first}, {self.new(f'mul i64 {row}, {step}')}")
                 for first, step in zip(offsets, steps, strict=True)
@@ -163,10 +156,21 @@ class _LoopsOverNodes(Lines):
             outs = here[n - len(r.outputs) :]
             arguments += [self.element(f"%out{port}", place) for port, place in zip(r.outputs, outs, strict=True)]
             self.lines.append(f"  call void @{symbol}({', '.join(f'ptr {a}' for a in arguments)})")
-            self._end(inner)
+            self.end(inner)
             self.lines.append(f"  br label %{label}.join")
         self.lines.append(f"{label}.join:")
-        self._end(outer)
+        self.end(outer)
+
+    def _fronts(self, k: int, r: FactorRound | SolveRound) -> None:
+        """Factor a matrix by fronts, or solve with the factor."""
+        name = self.fronts.setdefault(id(r.fronts), f"{self.symbol}.fronts{k}")
+        if name.endswith(f"fronts{k}"):
+            print_fronts(r.fronts, name, self.module)
+        if isinstance(r, FactorRound):
+            self.lines.append(f"  call void @{name}.factor(ptr %state)")
+        else:
+            vector = self.element("%state", r.vector)
+            self.lines.append(f"  call void @{name}.solve(ptr %state, ptr {vector})")
 
     def _pointers(self, inputs: Sequence[int], offsets: Sequence[str], states: int) -> list[str]:
         """Constants, inputs, states."""
@@ -182,10 +186,10 @@ class _LoopsOverNodes(Lines):
         scratch = self.element("%state", self.schedule.node_state)
         given = [self.element(scratch, (r.message + m) * r.widest) for m in range(2 * len(r.outputs))]
         self._clear(r)
-        i, outer = self._for(str(len(r.links)))
+        i, outer = self.loop(str(len(r.links)))
         own = self._link(k, r, i)
         self._choose(own["class"], names["start"], [*own["pointers"], scratch])
-        column, inner = self._for(own["count"])
+        column, inner = self.loop(own["count"])
         message = self.element(scratch, self.new(f"mul i64 {column}, {r.message}"))
         col = self.new(f"add i64 {own['first']}, {column}")
         walk = self.label("w")
@@ -193,7 +197,7 @@ class _LoopsOverNodes(Lines):
         self.lines += [f"  %{walk}.j = phi i64 [{i}, %{walk}.in], [%{walk}.up, %{walk}.end]"]
         j = self._link(k, r, f"%{walk}.j")
         self._choose(j["class"], names["give"], [*j["pointers"], message, *given])
-        a, rows = self._for(j["count"])
+        a, rows = self.loop(j["count"])
         row = self.new(f"add i64 {j['first']}, {a}")
         own_block = self.new(f"icmp eq i64 %{walk}.j, {i}")  # of the link's own block `up` is what stays
         below, beside = self._entries(r, row, col), self._entries(r, col, row)
@@ -202,31 +206,31 @@ class _LoopsOverNodes(Lines):
             aside = self.new(f"select i1 {own_block}, ptr {under}, ptr {beside(port)}")
             for value, place in ((across, aside), (up, under)):
                 self.store(self.load(self.element(value, a)), place)
-        self._end(rows)
+        self.end(rows)
         self.lines += [f"  %{walk}.top = icmp slt i64 {j['parent']}, 0"]
         self.lines += [f"  br i1 %{walk}.top, label %{walk}.out, label %{walk}.carry", f"{walk}.carry:"]
         self._choose(j["class"], names["carry"], [*j["pointers"], message, message])
         self.lines += [f"  br label %{walk}.end", f"{walk}.end:", f"  %{walk}.up = add i64 {j['parent']}, 0"]
         self.lines += [f"  br label %{walk}", f"{walk}.out:"]
-        self._end(inner)
-        self._end(outer)
+        self.end(inner)
+        self.end(outer)
 
     def _clear(self, r: ClimbRound) -> None:
         """Set the matrices of a climb to zero."""
         nothing = "zeroinitializer" if self.t.width > 1 else "0.0"
         if not self.strided:
-            zero, label = self._for(str(r.size * r.size))
+            zero, label = self.loop(str(r.size * r.size))
             for port in r.outputs:
                 self.store(nothing, self.element(f"%out{port}", zero))
-            self._end(label)
+            self.end(label)
             return
-        row, outer = self._for(str(r.size))
-        column, inner = self._for(str(r.size))
+        row, outer = self.loop(str(r.size))
+        column, inner = self.loop(str(r.size))
         entry = self._entries(r, row, column)
         for port in r.outputs:
             self.store(nothing, entry(port))
-        self._end(inner)
-        self._end(outer)
+        self.end(inner)
+        self.end(outer)
 
     def _entries(self, r: ClimbRound, row: str, column: str) -> Callable[[int], str]:
         """The address of an entry, as a function of the matrix's port."""
