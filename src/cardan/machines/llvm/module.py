@@ -81,7 +81,8 @@ class Module:
 
     `card` says that a thread of a card runs it; `constants` are then numbers with their places in a table. With `share`
     threads may use memory that those of a block share: `shared` numbers each, in blocks of at most `threads`. Rows of
-    arrays pass through `staged` numbers more of it. With `tables` long graphs are tables (`interpreted`).
+    arrays pass through `staged` numbers more of it. `waiting` is how many values wait at most in its lines, `standing`
+    how many more numbers are in registers all the time. With `tables` long graphs are tables (`interpreted`).
     """
 
     type: VectorType
@@ -91,6 +92,8 @@ class Module:
     shared: int = 0
     staged: int = 0
     threads: int = 64
+    waiting: int = 0
+    standing: int = 0
     functions: dict[str, str] = field(default_factory=dict)
     declarations: set[str] = field(default_factory=set)
     constants: dict[str, int] = field(default_factory=dict)

@@ -107,8 +107,10 @@ def shared_memory(module: Module, name: str, size: int) -> list[str]:
     ]
 
 
-def array(t: VectorType, name: str, size: int) -> list[str]:
+def array(module: Module, name: str, size: int) -> list[str]:
     """Lines for the beginning of a function: `size` numbers at `%name`, which LLVM turns into registers."""
+    t = module.type
+    module.standing += size
     return [f"  %{name} = alloca [{size} x {t.scalar}], align {t.align}"]
 
 
@@ -223,6 +225,7 @@ class ThreadLine(StraightLine):
             if best is None or cost < best[0]:
                 best = cost, placement, when
         assert best is not None
+        self.module.waiting = max(self.module.waiting, best[0][1])
         return best[1:]
 
     def _times(
