@@ -26,6 +26,7 @@ from cardan.structure.kernels import (
     parameter_arguments,
     symbolic,
     time_argument,
+    tree_kernel,
 )
 from cardan.structure.rows import generic_configurations, independent_rows
 
@@ -89,6 +90,53 @@ def large_forward(model: Model, formulation: Formulation, loaded: bool) -> Any:
 
     inputs = ("q", "v", "tau", *(("wrenches",) if loaded else ()), *(("t",) if model.depends_on_time else ()))
     return large_kernel(model, formulation, "forward_dynamics", forward_dynamics, inputs, {"a": (model.nv,)})
+
+
+def large_multipliers(model: Model) -> Any:
+    """Multipliers (nl,) of the rows in the tree's coordinates: `q, v, tau, (t)`."""
+    from cardan.formulation.large.programs import forward_dynamics
+
+    inputs = ("q", "v", "tau", *(("t",) if model.depends_on_time else ()))
+    return large_kernel(model, SPATIAL, "multipliers", forward_dynamics, inputs, {"lam": (len(model.rows),)})
+
+
+class LargeReactions:
+    """Wrenches (number of joints, 6) of all joints on their children at M, of a mechanism divided into pieces.
+
+    Those of cut joints follow from the multipliers, those of the tree's by the balance of all beyond each.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def __call__(self, *args: Any, out: Any = None, threads: Any = None) -> np.ndarray:
+        """Evaluate at `q, v, tau, wrenches, (t)`."""
+        from cardan.formulation.large.programs import forward_dynamics
+
+        model, apart = self.model, self.model.unmerged
+        inputs = ("q", "v", "tau", "wrenches", *(("t",) if model.depends_on_time else ()))
+        outputs: dict[str, Shape] = {"a": (model.nv,), "cuts": (len(model.cuts), 6), "wrenches": (model.nb, 6)}
+        if not model.cuts:
+            outputs.pop("cuts")
+        kernel = large_kernel(model, SPATIAL, "reactions", forward_dynamics, inputs, outputs)
+        a, cuts, wrenches = kernel(*args, threads=threads)
+        rows = tree_kernel(apart, "joint_wrenches")(args[0], args[1], a, wrenches, threads=threads)
+        found = np.zeros((*rows.shape[:-2], len(model.joints), 6), rows.dtype)
+        found[..., [link.joint for link in apart.tree.links], :] = rows
+        found[..., list(model.cuts), :] = cuts
+        if out is None:
+            return found
+        out[...] = found
+        return np.asarray(out)
+
+
+def has_large_reactions(model: Model, formulation: Formulation) -> bool:
+    """Whether `LargeReactions` answers: nothing acts along cut joints, and no parameter is free."""
+    if not model.cuts or model.parameters or formulation is not SPATIAL or not is_divided(model, formulation):
+        return False
+    along = {j for c in model.couplings for j in c.joints}
+    along |= {force.on[0] for force in model.forces if force.kind.on == "joint"}
+    return not along & {*model.cuts}
 
 
 def motion_kernel(model: Model, formulation: Formulation) -> Any:
