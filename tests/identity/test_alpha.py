@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -161,24 +160,6 @@ def loop(seed: int) -> cd.Model:
     return m.build()
 
 
-def interpreted(stepper: AlphaStepper) -> Callable[..., tuple[np.ndarray, ...]]:
-    """What the compiled march computes, for one system, by CasADi."""
-    march = stepper.kernels.recorded()
-    sizes = march.own_sizes
-
-    def call(*given: np.ndarray, threads: int | None = None) -> tuple[np.ndarray, ...]:
-        memory = [np.ravel(x) for x in given[: march.carried]] + [np.zeros(n) for n in sizes[march.carried :]]
-        data = [np.ravel(x) for x in given[march.carried : -1]]
-        busy = True
-        while busy:
-            for part, _ in march.parts:
-                *memory, more = (np.array(x).ravel() for x in part(*memory, *data))
-            busy = bool(more[0])
-        return tuple(np.reshape(x, np.shape(g)) for x, g in zip(memory, given[: march.carried], strict=False))
-
-    return call
-
-
 @pytest.mark.parametrize("seed", [0, 2])
 def test_one_step_of_every_formulation_agrees(seed: int) -> None:
     model = loop(seed)
@@ -186,7 +167,6 @@ def test_one_step_of_every_formulation_agrees(seed: int) -> None:
     ends = {}
     for key in WAYS:
         stepper = AlphaStepper(model, key, np.full(model.nv, 0.3), Request(step=2e-4))
-        stepper.march = interpreted(stepper)  # type: ignore[assignment]
         stepper.begin(0.0, q[None], v[None])
         end = stepper.advance(2e-4)
         assert end.outcome[0] == Outcome.ARRIVED
@@ -318,10 +298,10 @@ def test_rows_that_give_one_acceleration_are_solved_for_it() -> None:
     """In relative coordinates most rows do: a chain of four was 133,000 operations, and compiled for a minute."""
     model = mechanisms.chain(4).build()
     stepper = AlphaStepper(model, "relative", np.zeros((1, 4)), Request(step=0.01))
-    first, second = (
+    first, second, third = (
         sum(piece.operations().values()) for part, _ in stepper.kernels.recorded().pieces for piece in part
     )
-    assert first < 45_000 and second < 12_000
+    assert first < 45_000 and second + third < 12_000
 
 
 @pytest.mark.parametrize("formulation", WAYS)

@@ -34,7 +34,7 @@ def test_a_looped_recursion_with_matrices(large, monkeypatch):
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_a_quick_line_has_the_bits_of_divisions(dtype):
-    """Reciprocals of ordinary numbers without a branch; all others, and large angles, by the careful line."""
+    """In float reciprocals of ordinary numbers without a branch; all others, and large angles, by the careful line."""
     kernel, x = Kernel(reciprocal_program()), divisors(dtype, 20_000)
     with fake_cards(), np.errstate(all="ignore"):
         cpu, card = (kernel(x, threads=threads) for threads in (None, Place(0)))
@@ -47,7 +47,7 @@ def test_a_quick_line_has_the_bits_of_divisions(dtype):
 def test_a_long_line_is_not_printed_twice(monkeypatch):
     """The careful line stands beside the quick one where that is short."""
     builder = Builder(reciprocal_program())
-    text = entry.print_entry(builder.recorded(), builder.compiled, "double")
+    text = entry.print_entry(builder.recorded(), builder.compiled, "float")
     monkeypatch.setattr(entry, "QUICK", 1)
     assert "@rows.careful(" in text
-    assert "@rows.careful(" not in entry.print_entry(builder.recorded(), builder.compiled, "double")
+    assert "@rows.careful(" not in entry.print_entry(builder.recorded(), builder.compiled, "float")

@@ -13,10 +13,10 @@ ON_CARD = "product/test_device_arrays.py"
 MUTANTS: list[Mutant] = [
     *changes(
         "program/graph.py", OPERATIONS,
-        ("key = (op, *sorted(args)) if op in COMMUTATIVE else (op, *args)", "key = (op, *sorted(args))", "a - b and b - a are one value"),
-        ("return value(\"const\", (c,), (\"const\", struct.pack(\"<d\", c)))", "return value(\"const\", (c,), (\"const\", c))", "0.0 and -0.0 are one constant", Equivalent("CasADi has no constant -0.0: it becomes 0")),
+        ("if a < b or op not in COMMUTATIVE else", "if a < b else", "a - b and b - a are one value"),
+        ("return value(\"const\", (c,), struct.pack(\"<d\", c))", "return value(\"const\", (c,), (\"const\", c))", "0.0 and -0.0 are one constant", Equivalent("CasADi has no constant -0.0: it becomes 0")),
         ("return [r * columns + c for r, c in zip", "return [c * columns + r for r, c in zip", "matrices are transposed"),
-        ("place[k] = reciprocal[d] if op == \"inv\" else add(\"mul\", (args[0], reciprocal[d]))", "place[k] = reciprocal[d]", "a shared division forgets its numerator"),
+        ("(graph.args[k][0], self.reciprocal[divisor])", "(self.reciprocal[divisor], self.reciprocal[divisor])", "a shared division forgets its numerator"),
         ("missing = set(range(size)) - written", "missing = set()", "structural zeros of results are not written"),
         ("if count[k] and self.op[k] not in (\"input\", \"const\"):", "if self.op[k] not in (\"input\", \"const\"):", "dead values count as used", Equivalent("they are then computed and not stored: slower, the same results")),
     ),
@@ -37,11 +37,12 @@ MUTANTS: list[Mutant] = [
         "machines/llvm/graph.py", OPERATIONS,
         ("if op == \"sub\" and place == 0:", "if op == \"sub\" and place == 1:", "a*b - c becomes c - a*b"),
         ("c = self.new(f\"fneg {v} {c}\")", "c = c", "a*b - c becomes a*b + c"),
-        ("if self.graph.op[a] in (\"mul\", \"sq\") and self.uses[a] == 1:", "if self.graph.op[a] in (\"mul\", \"sq\"):", "a product with several readers is fused and lost"),
+        ("if graph.op[a] in (\"mul\", \"sq\") and uses[a] == 1:", "if graph.op[a] in (\"mul\", \"sq\"):", "a product with several readers is fused and lost"),
         ("\"lt\": \"olt\", \"le\": \"ole\"", "\"lt\": \"ole\", \"le\": \"ole\"", "less is less or equal"),
         ("\"fmin\": \"olt\", \"fmax\": \"ogt\"", "\"fmin\": \"ogt\", \"fmax\": \"olt\"", "the smaller is the larger"),
         ("\"ne\": \"une\"", "\"ne\": \"one\"", "NaN does not differ from itself"),
-        ("return choose(true(x[0]), x[1], zero)", "return choose(true(x[0]), x[1], x[1])", "a choice takes its first value"),
+        ("return choose(true(x[0]), x[1], x[2] if op == \"if_else\" else zero)", "return choose(true(x[0]), x[1], x[1])", "a choice takes its first value"),
+        ("op[k], args[k] = \"if_else\", (q, y, x)", "op[k], args[k] = \"if_else\", (q, x, y)", "a choice whose condition is denied first is turned round"),
         ("return self.new(f\"fadd {v} {x[0]}, {x[0]}\")", "return self.new(f\"fadd {v} {x[0]}, {t.splat(2.0)}\")", "twice x is x + 2"),
         ("positive = choose(self.new(f\"fcmp ogt {v} {x[0]}, {zero}\"), one, x[0])", "positive = choose(self.new(f\"fcmp oge {v} {x[0]}, {zero}\"), one, x[0])", "the sign of zero is 1"),
         ("v, half = self.t.vector, (\"sin\", \"cos\").index(op)", "v, half = self.t.vector, (\"cos\", \"sin\").index(op)", "sine and cosine exchanged"),
@@ -130,6 +131,11 @@ MUTANTS: list[Mutant] = [
     *changes(
         "machines/cuda/entry.py", "machines/test_entry.py",
         ("%along = mul i64 %c, %n", "%along = mul i64 %r, %n", "large ports are read along the wrong axis"),
+        ("doubt = line.new(f\"or i1 {doubt}, {other}\")", "doubt = other", "only the last doubt of a quick line counts"),
+    ),
+    *changes(
+        "machines/llvm/elementary/reciprocal.py", "machines/test_entry.py",
+        ("%other = icmp ugt i32 %above, {span}", "%other = icmp ugt i32 %size, {span}", "reciprocals of numbers near the ends of the exponents are wrong"),
     ),
     *changes(
         "machines/cuda/geometry.py", ON_CARD,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
-from typing import cast
+from typing import Any
 
 import numpy as np
 
@@ -117,18 +117,21 @@ class LU:
     """Pivots in order, and for each the entries `(row, L)` below it and `(column, U)` to its right."""
 
     order: list[int]
-    reciprocal: dict[int, Matrix]
-    L: dict[int, list[tuple[int, Matrix]]]
-    U: dict[int, list[tuple[int, Matrix]]]
+    reciprocal: dict[int, Any]
+    L: dict[int, list[tuple[int, Any]]]
+    U: dict[int, list[tuple[int, Any]]]
 
 
-def lu_factor(A: Matrix, after: Mapping[int, Set[int]] | None = None) -> LU:
+def lu_factor(
+    A: Matrix, after: Mapping[int, Set[int]] | None = None, values: Sequence[Any] | None = None
+) -> LU:  # fmt: skip
     """Factor a sparse matrix of symbols, with pivots on its diagonal in an order of little fill-in.
 
-    `after` has, for some pivots, the pivots that must come before them.
+    `after` has, for some pivots, the pivots that must come before them. `values` may stand for the entries of A other
+    than structural zeros, in their order; the factors then consist of such values.
     """
     rows, columns = A.sparsity().get_triplet()
-    values = cast("list[Matrix]", A.nonzeros())
+    values = A.nonzeros() if values is None else values
     work = dict(zip(zip(rows, columns, strict=True), values, strict=True))
     left = set(range(A.shape[0]))
     below: dict[int, set[int]] = {k: set() for k in left}
@@ -159,7 +162,13 @@ def lu_solve(lu: LU, B: Matrix) -> Matrix:
     """Solve `A X = B` with the factor of `lu_factor`, for a matrix of columns."""
     import casadi as ca
 
-    x = [B[i, :] for i in range(len(lu.order))]
+    x = lu_solved(lu, [B[i, :] for i in range(len(lu.order))])
+    return ca.vertcat(*x) if x else B
+
+
+def lu_solved(lu: LU, rows: Sequence[Any]) -> list[Any]:
+    """The same for a list of rows, or of the values of which the factors consist."""
+    x = list(rows)
     for p in lu.order:
         for i, l_ip in lu.L[p]:
             x[i] = x[i] - l_ip * x[p]
@@ -167,7 +176,7 @@ def lu_solve(lu: LU, B: Matrix) -> Matrix:
         for j, u_pj in lu.U[p]:
             x[p] = x[p] - u_pj * x[j]
         x[p] = x[p] * lu.reciprocal[p]
-    return ca.vertcat(*x) if x else B
+    return x
 
 
 def _path(i: int, ancestor: Sequence[int]) -> list[int]:

@@ -21,8 +21,8 @@ coordinates are those already: its equations do not depend on where the frame is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,8 +39,8 @@ from cardan.model.parameter import ENTRIES
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND, Link, Tree
 
-# Beyond this many classes of one structure zeros and ones are numbers like others.
-MANY_CLASSES = 6
+# Beyond this many classes of one structure, or for so few components, zeros and ones are numbers like others.
+MANY_CLASSES, FEW = 6, 8
 LINK, FRAME = 22, 12  # numbers of a link (mass, com, I_C, E, r) and of a frame (position, rotation)
 STILL = np.array([0.0] * 10 + [1.0, 0, 0, 0, 1.0, 0, 0, 0, 1.0] + [0.0] * 3)  # of a link that has none of its own
 HERE = np.array([0.0] * 3 + [1.0, 0, 0, 0, 1.0, 0, 0, 0, 1.0])  # of a frame that is the link's own
@@ -72,7 +72,7 @@ class Outline:
 
     `bodies` has the link of each body. `rows` are the rows, of those that the formulation writes of the component,
     that belong to it and are kept; `positions` those of them at position level. `driven` says whether the drives of its
-    joints belong to it.
+    joints belong to it, `has_mass` whether its links are its own.
     """
 
     links: tuple[LinkOutline, ...]
@@ -85,7 +85,7 @@ class Outline:
     rows: tuple[int, ...] = ()
     positions: tuple[int, ...] = ()
     driven: bool = False
-    about: tuple[str, ...] = ()
+    has_mass: bool = False
 
     @property
     def nv(self) -> int:
@@ -126,6 +126,7 @@ class ComponentClass:
     `values` (n,) are the numbers that all members share, NaN where they differ; `numbers` (m, k) are those that differ.
     `q`, `v` (m, .) are places among the formulation's coordinates and rates, `x`, `tau` (m, .) among coordinates and
     rates of the tree, `rows`, `positions` (m, .) among the rows kept and among those of them at position level.
+    `bodies` (m, .) are the model's, -1 for what stands for a link.
     `free` are the places in `numbers` that depend on free parameters, and their expressions.
     """
 
@@ -138,6 +139,7 @@ class ComponentClass:
     tau: np.ndarray
     rows: np.ndarray
     positions: np.ndarray
+    bodies: np.ndarray
     free: tuple[tuple[int, int, Any], ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
@@ -180,8 +182,6 @@ def _pose(numbers: np.ndarray) -> Pose:
 
 
 def _with_numbers(force: Force, read: _Reader) -> Force:
-    from dataclasses import replace
-
     own = {name: read(force.numbers[name].size).reshape(force.numbers[name].shape) for name in force.kind.free_fields}
     return replace(force, numbers={**force.numbers, **own})
 
@@ -262,7 +262,6 @@ class _Member:
 
     outline: Outline
     links: tuple[int, ...]
-    has_mass: bool
     bodies: tuple[int, ...]  # -1 is the link's own frame
     joints: tuple[int, ...]  # of those measured
     rows: tuple[int, ...]
@@ -287,22 +286,28 @@ class Division:
         at_position = [row for row in kept if self.levels[row]]
         self.position_place = {row: k for k, row in enumerate(at_position)}
         self.link_of_joint = {link.joint: i for i, link in enumerate(self.home.tree.links)}
+        self.cuts = frozenset(self.home.cuts)
+        self._plain: dict[Any, Outline] = {}
 
-    def classes(self, chosen: Callable[[Outline], bool] | None = None) -> list[ComponentClass]:
-        """All of them; or of the outlines chosen."""
+    def classes(self) -> list[ComponentClass]:
+        """All of them."""
         groups: dict[Any, list[_Member]] = {}
+        keys: dict[int, Any] = {}
         members = self._pieces() if self.in_tree else self._bodies_and_joints()
-        for member in (*members, *self._elements()):
-            groups.setdefault(_outline_key(member.outline), []).append(member)
+        every = [*members, *self._elements()]
+        for member in every:
+            outline = member.outline
+            key = keys[id(outline)] if id(outline) in keys else keys.setdefault(id(outline), _outline_key(outline))
+            groups.setdefault(key, []).append(member)
         return [cls for group in groups.values() for cls in self._split(group)]
 
     # components with mass, and joints
 
     def _bodies_and_joints(self) -> Iterable[_Member]:
         links = self.home.tree.links
-        alone = Outline((LinkOutline(GROUND, RIGID, -1, False),), (0,), ())
+        alone = Outline((LinkOutline(GROUND, RIGID, -1, False),), (0,), (), has_mass=True)
         for i in range(len(links)):
-            yield _Member(alone, (i,), True, (int(self.tables.heaviest[i]),), (), (), ())
+            yield _Member(alone, (i,), (int(self.tables.heaviest[i]),), (), (), ())
         along = self._forces_along()
         for j in range(len(self.home.joints)):
             if f"joint {j}" in self.first_row:
@@ -310,17 +315,28 @@ class Division:
 
     def _joint(self, j: int, along: Sequence[Force]) -> _Member:
         """A joint between links with six rates each: rows, drive, rotor and what acts along it."""
+        first, joint = self.first_row[f"joint {j}"], self.home.joints[j]
+        rows, carries = self._own_rows(range(first, first + joint.kind.freedoms_removed), 0), self.link_of_joint.get(j)
+        ends = self._end(joint.parent), self._end(joint.child)
+        links = [i for i in dict.fromkeys(ends) if i != GROUND]
+        kind = None if carries is None else self.home.tree.links[carries].kind
+        at = -1 if carries is None else links.index(carries)
+        key = (id(joint.kind), ends[0] == GROUND, ends[1] == GROUND, id(kind), at, *map(tuple, rows[::2]))
+        is_plain = not along and (carries is None or self._armature(carries) is None)
+        if is_plain and key in self._plain:
+            return _Member(self._plain[key], tuple(links), (GROUND,) * len(links), (j,), tuple(rows[1]), tuple(rows[3]))
         outline, links = self._around((j,))
-        first, kind = self.first_row[f"joint {j}"], self.home.joints[j].kind
-        rows = self._own_rows(range(first, first + kind.freedoms_removed), 0)
         forces = tuple(_on(force, (0,)) for force in along)
         carried = tuple(
             LinkOutline(of.parent, of.kind, of.joint, of.joint == 0 and self._armature(i) is not None)
             for of, i in zip(outline.links, links, strict=True)
         )
-        return self._member(
+        found = self._member(
             outline, links, (GROUND,) * len(links), (j,), rows, links_=carried, forces=forces, driven=True
         )
+        if is_plain:
+            self._plain[key] = found.outline
+        return found
 
     def _pieces(self) -> Iterable[_Member]:
         along, roots = self._forces_along(), roots_of(self.home.tree)
@@ -337,7 +353,15 @@ class Division:
             )
             none: tuple[list[int], list[int], list[int], list[int]] = ([], [], [], [])
             yield self._member(
-                outline, links, (GROUND,) * len(links), (), none, links_=armed, forces=forces, driven=True, mass=True
+                outline,
+                links,
+                (GROUND,) * len(links),
+                (),
+                none,
+                links_=armed,
+                forces=forces,
+                driven=True,
+                has_mass=True,
             )
 
     # components without mass
@@ -372,8 +396,6 @@ class Division:
 
     def _coupled(self, k: int, coupling: Coupling) -> _Member:
         """A coupling or a prescribed motion, with its joints."""
-        from dataclasses import replace
-
         first = self.first_row[f"coupling {k}"]
         if not self.in_tree:
             outline, links = self._around(coupling.joints)
@@ -381,7 +403,7 @@ class Division:
             rows = self._own_rows([first], written)
             own = replace(coupling, joints=tuple(range(len(coupling.joints))))
             return self._member(outline, links, (GROUND,) * len(links), coupling.joints, rows, couplings=(own,))
-        if any(j in self.home.cuts for j in coupling.joints):
+        if any(j in self.cuts for j in coupling.joints):
             return self._coupled_cut(first, coupling)
         links = self._ways([self.link_of_joint[j] for j in coupling.joints])
         outline = self._subtree(links)
@@ -392,10 +414,8 @@ class Division:
 
     def _coupled_cut(self, first: int, coupling: Coupling) -> _Member:
         """A coupling with joints that are cut, in the tree's coordinates."""
-        from dataclasses import replace
-
         model = self.home
-        cut = [j for j in coupling.joints if j in model.cuts]
+        cut = [j for j in coupling.joints if j in self.cuts]
         ends = {j: [self._end(b) for b in (model.joints[j].parent, model.joints[j].child)] for j in cut}
         touched = [self.link_of_joint[j] for j in coupling.joints if j not in cut]
         touched += [i for pair in ends.values() for i in pair if i != GROUND]
@@ -420,8 +440,6 @@ class Division:
         rows: Iterable[int] = (),
     ) -> _Member:  # fmt: skip
         """What acts on bodies, with these bodies."""
-        from dataclasses import replace
-
         bodies = [b for b in dict.fromkeys(on) if b != GROUND]
         touched = [self._end(b) for b in bodies]
         moving = [i for i in touched if i != GROUND]
@@ -491,7 +509,7 @@ class Division:
             JointOutline(self.home.joints[j].kind, at[pair[0]], at[pair[1]], True)
             for j, pair in zip(numbers, ends, strict=True)
         )
-        cuts = tuple(k for k, j in enumerate(numbers) if j in self.home.cuts)
+        cuts = tuple(k for k, j in enumerate(numbers) if j in self.cuts)
         return Outline(outlines, tuple(range(len(links))), joints, cuts), links
 
     def _own_rows(self, rows: Iterable[int], first: int) -> tuple[list[int], list[int], list[int], list[int]]:
@@ -505,18 +523,14 @@ class Division:
 
     def _member(
         self, outline: Outline, links: Sequence[int], bodies: Sequence[int], measured: Sequence[int],
-        rows: tuple[list[int], list[int], list[int], list[int]], *, mass: bool = False,
+        rows: tuple[list[int], list[int], list[int], list[int]], *,
         links_: tuple[LinkOutline, ...] | None = None, bodies_: tuple[int, ...] | None = None, **more: Any,
     ) -> _Member:  # fmt: skip
-        from dataclasses import replace
-
         own = replace(
             outline, links=links_ or outline.links, bodies=outline.bodies if bodies_ is None else bodies_,
             rows=tuple(rows[0]), positions=tuple(rows[2]), **more,
         )  # fmt: skip
-        return _Member(
-            own, tuple(links), mass, tuple(bodies), tuple(measured), tuple(rows[1]), tuple(rows[3]), own.forces
-        )
+        return _Member(own, tuple(links), tuple(bodies), tuple(measured), tuple(rows[1]), tuple(rows[3]), own.forces)
 
     # classes
 
@@ -526,7 +540,7 @@ class Division:
         plain = nominal(numbers)
         simple = np.where(np.isin(plain, (0.0, 1.0, -1.0)), plain + 0.0, np.nan)
         patterns, of = np.unique(simple, axis=0, return_inverse=True)
-        if len(patterns) > MANY_CLASSES:
+        if len(patterns) > MANY_CLASSES or len(group) <= FEW:
             of = np.zeros(len(group), dtype=int)
         return [
             self._class([group[k] for k in chosen], numbers[chosen], plain[chosen])
@@ -541,7 +555,7 @@ class Division:
         links = np.array([member.links for member in group], dtype=int).reshape(m, -1)
         for k, of in enumerate(outline.links):
             own = tables.links[links[:, k]]
-            if not group[0].has_mass:
+            if not outline.has_mass:
                 own = np.concatenate([np.broadcast_to(STILL[:10], (m, 10)), own[:, 10:]], axis=1)
             parts.append(own)
             if of.has_armature:
@@ -574,11 +588,13 @@ class Division:
         else:
             q = (7 * links[:, :, None] + np.arange(7)).reshape(m, -1)
             v = (6 * links[:, :, None] + np.arange(6)).reshape(m, -1)
-        places = [
+        rows, positions, bodies = (
             np.array([getattr(member, name) for member in group], dtype=int).reshape(m, -1)
-            for name in ("rows", "positions")
-        ]
-        return ComponentClass(outline, values, plain[:, ~same], q, v, x, tau, *places, tuple(free))
+            for name in ("rows", "positions", "bodies")
+        )
+        return ComponentClass(
+            outline, values, plain[:, ~same], q, v, x, tau, rows, positions, bodies, tuple(free)
+        )  # fmt: skip
 
     def _tree_places(self, outline: Outline, links: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Places of the coordinates and rates of the joints that carry a component's links, in those of the tree."""
@@ -594,8 +610,6 @@ class Division:
 
 
 def _on(force: Force, on: tuple[int, ...]) -> Force:
-    from dataclasses import replace
-
     return replace(force, on=on)
 
 
@@ -608,10 +622,13 @@ def roots_of(tree: Tree) -> list[int]:
 
 
 def row_places(model: Model, formulation: Formulation) -> tuple[dict[str, int], list[bool]]:
-    """The first row of each joint, coupling and constraint in a formulation, and of all rows if it is at position level."""
+    """First row of each joint, coupling and constraint in a formulation; of all rows whether they are of positions."""
     home = model if formulation.in_tree else model.separate
     body_link = home.tree.body_link
-    ends = lambda joint: [GROUND if b == GROUND else body_link[b] for b in (joint.parent, joint.child)]
+
+    def ends(joint: Joint) -> list[int]:
+        return [GROUND if b == GROUND else body_link[b] for b in (joint.parent, joint.child)]
+
     if formulation.in_tree:
         joints: Iterable[int] = home.cuts
     else:
@@ -643,6 +660,7 @@ def _outline_key(outline: Outline) -> Any:
         outline.rows,
         outline.positions,
         outline.driven,
+        outline.has_mass,
     )
 
 

@@ -6,27 +6,33 @@ and the rows that hold them are left out: they hold by themselves.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from cardan.algebra.matrix import Matrix, stack
-from cardan.errors import ModelError
-from cardan.formulation.absolute import ABSOLUTE
-from cardan.formulation.components import ComponentClass, roots_of, row_places
+from cardan.algebra.free_number import nominal
+from cardan.algebra.matrix import Matrix, snap, stack
+from cardan.formulation.absolute import ABSOLUTE, Absolute
+from cardan.formulation.components import ComponentClass, heaviest_bodies, roots_of, row_places
 from cardan.formulation.coordinates import own_equations
 from cardan.formulation.formulation import Formulation, Parts
 from cardan.formulation.light import lent_to_joints, lent_to_links
 from cardan.formulation.spatial import SPATIAL
 from cardan.model.memory import Slot
 from cardan.model.model import Model
-from cardan.model.plane import planar_model
 from cardan.structure.component_sums import Component, Components, ComponentSum, Symbols
-from cardan.structure.kernels import tree_kernel
+from cardan.structure.kernels import LOOP_PAST, tree_kernel
 from cardan.structure.rows import independent_rows, pivots, scaled
 
+SIX_RATES_PAST = 16  # links: with six rates each one straight line takes a minute to compile
 LARGEST_PIECE = 24  # links of a piece of the tree up to which its own coordinates are taken
+CORRECTIONS = 4  # iterative refinements of the first accelerations, for the added inertia and the enlarged pivots
+SINGULAR = 1e-12  # part of a multiplier's pivot that is added to it, so that it stays bounded where rows lose rank
+PROJECTIONS, CLOSED = (
+    6,
+    1e-13,
+)  # steps of Newton's method onto the constraints, and the gap (m, rad, 1/s) that ends them
 IN_PLANE = 1e-9  # of a row's size: less is none
 STATE = {"t": "all", "q": "q", "v": "v", "tau": "tau", "about": "x"}
 
@@ -37,6 +43,16 @@ def written_parts(c: Component, s: Symbols, q: Matrix) -> Parts:
     return own_equations(c.model, c.formulation, state | ({} if c.formulation.in_tree else {"about": s["about"]}))
 
 
+def takes_sums(model: Model, formulation: Formulation) -> bool:
+    """Whether the implicit integrators sum over components, rather than record one straight line.
+
+    It depends on the mechanism alone: the steps of a system are the same in every batch.
+    """
+    if formulation.in_tree:
+        return len(model.tree.links) > LOOP_PAST
+    return isinstance(formulation, Absolute) and len(model.separate.tree.links) > SIX_RATES_PAST
+
+
 class LargeSystem:
     """A model in coordinates in which it is a sum of small components.
 
@@ -44,18 +60,13 @@ class LargeSystem:
     the ground. If one is long, the equations are those of `absolute`: the state stays the tree's.
     """
 
-    def __init__(self, model: Model, formulation: Formulation, rows: Sequence[int] | None = None) -> None:
+    def __init__(self, model: Model, formulation: Formulation, in_plane: bool = True) -> None:
         home = model.unbound
         if formulation.in_tree and _longest_piece(home) > LARGEST_PIECE:
             formulation = ABSOLUTE
-        if formulation not in (SPATIAL, ABSOLUTE):
-            raise ModelError(
-                f"model {model.name!r}: with {len(home.tree.links)} links it is integrated in the formulations 'spatial' "
-                f"and 'absolute', not in {formulation.name!r}; take one of these"
-            )
         self.model, self.formulation, self.in_tree = home, formulation, formulation.in_tree
-        kept = kept_by_components(home, formulation) if rows is None else list(rows)
-        self.basis = None if self.in_tree else plane_basis(home)
+        kept = kept_by_components(home, formulation)
+        self.basis = plane_basis(home) if in_plane and formulation is ABSOLUTE else None
         self.kept = kept if self.basis is None else self._in_plane(kept)
         self.components = Components(home, formulation, self.kept, self.basis)
         self.sizes = self.components.sizes
@@ -117,7 +128,7 @@ class LargeSystem:
             return {"q": q, "v": c.narrow(v)}
 
         outputs = {"q": ("q",), "v": ("v",)}
-        found = ComponentSum(components, "into own", {"poses": "poses", "twists": "twists"}, outputs, write, _is_link)
+        found = ComponentSum(components, "into own", {"poses": "poses", "twists": "twists"}, outputs, write, _has_mass)
         poses = np.asarray(tree_kernel(self.model, "body_poses")(x))
         twists = np.asarray(tree_kernel(self.model, "body_twists")(x, w))
         result = found(numbers, poses=poses.ravel(), twists=twists.ravel())
@@ -173,6 +184,57 @@ class LargeSystem:
         outputs = {"M": ("v", "v"), "J": ("rows", "v"), **{name: (axis,) for name, axis in vectors.items()}}
         return self.sum("equations", STATE, outputs, write)(numbers, **state)
 
+    def start(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, about: np.ndarray, numbers: Any) -> Any:
+        """Accelerations and multipliers that satisfy the equations of motion at a consistent state."""
+        from scipy.sparse import block_array, diags_array
+
+        found = self.equations(numbers, t=t, q=q, v=v, tau=tau, about=about)
+        M, J, b = found["M"], found["J"], np.concatenate([found["f"], found["gamma"]])
+        S = M + diags_array(self.lent, format="csc")
+        if not self.m:
+            K, solve = M, factored(S)
+        else:
+            K = block_array([[M, J.T], [J, None]], format="csc")
+            solve = factored(block_array([[S, J.T], [J, -small_pivots((J**2) @ (1 / S.diagonal()))]], format="csc"))
+        x = solve(b)
+        for _ in range(CORRECTIONS):
+            x = x + solve(b - K @ x)
+        return x[: self.nv], x[self.nv :]
+
+    def projected(
+        self, t: float, q: np.ndarray, v: np.ndarray, about: np.ndarray, numbers: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """A state near the constraints, brought onto them by the smallest change in kinetic energy."""
+        from scipy.sparse import block_array, diags_array
+
+        state = {"t": t, "tau": np.zeros(self.model.nv), "about": about}
+        for _ in range(PROJECTIONS if self.m else 0):
+            found = self.equations(numbers, q=q, v=v, **state)
+            M, J, G = found["M"] + diags_array(self.lent, format="csc"), found["J"], self.slopes(numbers, q=q, **state)
+            gaps, moves = (found["phi"], found["beta"] - J @ v), []
+            if max(_largest(gap) for gap in gaps) <= CLOSED:
+                break
+            for A, b in ((G, -gaps[0]), (J, gaps[1])):
+                held = -small_pivots((A**2) @ (1 / M.diagonal()))
+                K = block_array([[M, A.T], [A, held]], format="csc") if A.shape[0] else M
+                moves.append(factored(K)(np.concatenate([np.zeros(self.nv), b]))[: self.nv])
+            q, v = self.moved(q, moves[0]), v + moves[1]
+        return q, v
+
+    def slopes(self, numbers: Any, **state: Any) -> Any:
+        """`G`, the derivative of `phi` along the rates."""
+
+        def write(c: Component, s: Symbols) -> dict[str, Matrix]:
+            import casadi as ca
+
+            D = ca.SX.sym("D", c.formulation.sizes(c.model)[1] if c.basis is None else c.basis.shape[1])
+            at = c.formulation.plus(c.model, s["q"], c.wide(D))
+            still = {**s, "v": ca.SX(D.shape[0], 1)}
+            G = ca.jacobian(written_parts(c, still, at).rows.kept(c.positions).phi, D)
+            return {"G": ca.substitute(G, D, ca.SX.zeros(D.shape))}
+
+        inputs = {name: axis for name, axis in STATE.items() if name != "v"}
+        return self.sum("slopes", inputs, {"G": ("positions", "v")}, write)(numbers, **state)["G"]
 
     def gap(self, t: float, x: np.ndarray, numbers: Any) -> float:
         """Largest residual of the constraints at a configuration of the tree, m and rad."""
@@ -181,24 +243,44 @@ class LargeSystem:
         return float(np.abs(phi).max(initial=0.0))
 
 
-_SYSTEMS: Slot[str, LargeSystem] = Slot("sums over components for the implicit integrators, by formulation")
+def factored(K: Any, definite: bool = False) -> Callable[[np.ndarray], np.ndarray]:
+    """Factor a sparse matrix, and return a function that solves for a right side.
+
+    Of one that is symmetric and positive definite the diagonal has all pivots.
+    """
+    from scipy.sparse.linalg import splu
+
+    if definite:
+        options = {"SymmetricMode": True}
+        return splu(K.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options).solve
+    return splu(K.tocsc()).solve
 
 
-def large_system(model: Model, formulation: Formulation) -> LargeSystem:
-    """The equations of a model in one formulation, remembered with the model."""
+def small_pivots(size: np.ndarray) -> Any:
+    """What is added to the pivots of multipliers, so that they stay bounded where their rows lose rank."""
+    from scipy.sparse import diags_array
+
+    return diags_array(SINGULAR * np.asarray(size).ravel(), format="csc")
+
+
+def _largest(x: np.ndarray) -> float:
+    return float(np.abs(x).max(initial=0.0))
+
+
+_SYSTEMS: Slot[tuple[str, bool], LargeSystem] = Slot(
+    "sums over components for the implicit integrators, by formulation"
+)
+
+
+def large_system(model: Model, formulation: Formulation, in_plane: bool = True) -> LargeSystem:
+    """The equations of a model in one formulation, remembered with the model; with three rates in a plane if asked."""
     home = model.unbound
-    return _SYSTEMS.find(home, formulation.key, lambda: LargeSystem(home, formulation))
-
-
-def _is_link(cls: ComponentClass) -> bool:
-    """Whether its members are single links with six rates."""
-    return not cls.outline.joints and not cls.outline.forces and not cls.outline.constraints
+    return _SYSTEMS.find(home, (formulation.key, in_plane), lambda: LargeSystem(home, formulation, in_plane))
 
 
 def _has_mass(cls: ComponentClass) -> bool:
     """Whether its members are links or pieces."""
-    pieces = cls.outline.driven and not any(joint.frames for joint in cls.outline.joints)
-    return pieces or _is_link(cls)
+    return cls.outline.has_mass
 
 
 def _moves(cls: ComponentClass) -> bool:
@@ -211,15 +293,32 @@ def _longest_piece(model: Model) -> int:
 
 
 def plane_basis(model: Model) -> np.ndarray | None:
-    """The rates (6, 3), of those in the fixed frame, that a body has in the plane of a planar mechanism; else None."""
-    try:
-        normal = planar_model(model).ground
-    except ModelError:
+    """The rates (6, 3), of those in the fixed frame, that a body has in the plane of a planar mechanism; else None.
+
+    The joints of the tree keep the mechanism in a plane if all turn about its normal and shift along it, in axes that
+    do not change.
+    """
+    tree = model.tree
+    kinds = {link.kind.identity: link.kind for link in tree.links}
+    if any(kind.bias is not None for kind in kinds.values()):
         return None
-    axes = np.asarray(normal.axes)
+    S = {name: np.asarray(kind.S(np.array(kind.neutral, dtype=float)), dtype=float) for name, kind in kinds.items()}
+    bodies = heaviest_bodies(model)
+    poses = np.asarray(tree_kernel(model, "body_poses")(model.start())).reshape(-1, 4, 4)[bodies, :3, :3]
+    R = poses @ np.array([nominal(tree.body_pose[b].rotation).T for b in bodies])
+    turns = np.concatenate([R[i] @ S[link.kind.identity][:3] for i, link in enumerate(tree.links)], axis=1)
+    shifts = np.concatenate([R[i] @ S[link.kind.identity][3:] for i, link in enumerate(tree.links)], axis=1)
+    some = turns if np.abs(turns).max(initial=0.0) > IN_PLANE else None
+    if some is None:
+        return None
+    normal = some[:, int(np.argmax(np.abs(some).max(axis=0)))]
+    normal = snap(normal / np.linalg.norm(normal), IN_PLANE)
+    askew = turns - np.outer(normal, normal @ turns)
+    if max(np.abs(askew).max(), np.abs(normal @ shifts).max(initial=0.0)) > IN_PLANE:
+        return None
     B = np.zeros((6, 3))
-    B[:3, 0], B[3:, 1], B[3:, 2] = axes[2], axes[0], axes[1]
-    return B
+    B[:3, 0], B[3:, 1:] = normal, np.linalg.svd(normal[None])[2][1:].T
+    return snap(B, IN_PLANE)
 
 
 def kept_by_components(model: Model, formulation: Formulation) -> list[int]:
@@ -228,7 +327,7 @@ def kept_by_components(model: Model, formulation: Formulation) -> list[int]:
     if formulation.in_tree:
         return kept
     first, levels = row_places(model, formulation)
-    in_tree, tree_levels = row_places(model, SPATIAL)
+    in_tree, _ = row_places(model, SPATIAL)
     of_tree: dict[int, int] = {}
     for name, at in in_tree.items():
         n = model.joints[int(name.split()[1])].kind.freedoms_removed if name.startswith("joint") else 1

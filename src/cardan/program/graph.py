@@ -29,6 +29,7 @@ BINARY = (
 )
 # fmt: on
 _SPECIAL = frozenset({"input", "output", "const", "copy", ""})
+_DIVIDING = frozenset({"div", "inv"})
 _CODES = 1 << 8  # more than CasADi has operations
 COMMUTATIVE = frozenset({"add", "mul", "fmin", "fmax", "eq", "ne", "and", "or", "hypot"})
 
@@ -144,7 +145,7 @@ def read(function: casadi.Function) -> Graph:
         output_sizes=[function.numel_out(i) for i in range(function.n_out())],
     )
     number: dict[Any, int] = {}  # of values, by operation and operands
-    op_of, args_of = graph.op, graph.args
+    op_of, args_of, divisors = graph.op, graph.args, _Divisors(graph)
 
     def value(op: str, args: tuple[Any, ...], key: Any) -> int:
         k = number.get(key)
@@ -173,7 +174,9 @@ def read(function: casadi.Function) -> Graph:
             else:
                 key = -1 - args[0] * _CODES - code
             found = number.get(key)
-            if found is None:
+            if found is None and op in _DIVIDING:
+                found = number[key] = divisors.value(op, args)
+            elif found is None:
                 found = number[key] = len(op_of)
                 op_of.append(op)
                 args_of.append(args)
@@ -196,32 +199,40 @@ def read(function: casadi.Function) -> Graph:
         if missing:
             zero = constant(0.0)
             graph.outputs += [(port, e, zero) for e in sorted(missing)]
-    return share_reciprocals(graph)
+    divisors.share()
+    return graph
 
 
-def share_reciprocals(graph: Graph) -> Graph:
-    """Divide once where several values have the same divisor: one division costs as much as many products."""
-    divisors = Counter(args[-1] for op, args in zip(graph.op, graph.args, strict=True) if op in ("div", "inv"))
-    shared = {k for k, count in divisors.items() if count > 1}
-    if not shared:
-        return graph
-    result = Graph(input_sizes=graph.input_sizes, output_sizes=graph.output_sizes)
-    place, reciprocal = [0] * len(graph.op), dict[int, int]()
+class _Divisors:
+    """Divides once where several values have the same divisor: one division costs as much as many products."""
 
-    def add(op: str, args: tuple[Any, ...]) -> int:
-        result.op.append(op)
-        result.args.append(args)
-        return len(result.op) - 1
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        self.reciprocal: dict[int, int] = {}
+        self.inverted: set[int] = set()
+        self.divided: dict[int, list[int]] = {}
 
-    for k, (op, args) in enumerate(zip(graph.op, graph.args, strict=True)):
-        if op not in ("input", "const"):
-            args = tuple([place[a] for a in args])
-        if op in ("div", "inv") and graph.args[k][-1] in shared:
-            d = args[-1]
-            if d not in reciprocal:
-                reciprocal[d] = add("inv", (d,))
-            place[k] = reciprocal[d] if op == "inv" else add("mul", (args[0], reciprocal[d]))
-        else:
-            place[k] = add(op, args)
-    result.outputs = [(port, element, place[k]) for port, element, k in graph.outputs]
-    return result
+    def value(self, op: str, args: tuple[int, ...]) -> int:
+        """The number of a new quotient, or reciprocal; that of its divisor comes before it."""
+        graph, divisor = self.graph, args[-1]
+        if divisor not in self.reciprocal:
+            self.reciprocal[divisor] = len(graph.op)
+            graph.op.append("inv")
+            graph.args.append((divisor,))
+        if op == "inv":
+            self.inverted.add(divisor)
+            return self.reciprocal[divisor]
+        self.divided.setdefault(divisor, []).append(len(graph.op))
+        graph.op.append(op)
+        graph.args.append(args)
+        return len(graph.op) - 1
+
+    def share(self) -> None:
+        """Make products of quotients that share a divisor; the reciprocal of any other becomes an unused number."""
+        graph = self.graph
+        for divisor, quotients in self.divided.items():
+            if len(quotients) == 1 and divisor not in self.inverted:
+                graph.op[self.reciprocal[divisor]], graph.args[self.reciprocal[divisor]] = "const", (0.0,)
+                continue
+            for k in quotients:
+                graph.op[k], graph.args[k] = "mul", (graph.args[k][0], self.reciprocal[divisor])

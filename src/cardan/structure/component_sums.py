@@ -35,6 +35,8 @@ class Component:
     formulation: Formulation
     rows: tuple[int, ...]
     positions: tuple[int, ...]
+    has_mass: bool
+    """Whether it is a link or a piece of the tree, not what acts between them."""
     basis: Any = None
     """`B` with `v = B x`, where the rates of the whole are `x`: those in the plane of a planar mechanism."""
 
@@ -115,7 +117,7 @@ class Components:
 
         outline = cls.outline
         basis = None if self.basis is None else ca.diagcat(*[constant(self.basis)] * len(outline.links))
-        return Component(cls.written(C), self.formulation, outline.rows, outline.positions, basis)
+        return Component(cls.written(C), self.formulation, outline.rows, outline.positions, outline.has_mass, basis)
 
 
 class ComponentSum:
@@ -124,8 +126,9 @@ class ComponentSum:
     Args:
         components: of what.
         name: of the sums.
-        inputs: axis along which each input is taken: "q", "v", "x", "tau", "rows", "positions", and "poses" (16), "twists"
-            (6) of bodies; "all" is a scalar for all. `tau` is zero for components to which the drives do not belong.
+        inputs: axis along which each input is taken: "q", "v", "x", "tau", "rows", "positions"; "poses" (16) and
+            "twists" (6) of bodies; "all" is a scalar for all. `tau` is zero for components to which the drives do not
+            belong.
         outputs: one axis for each vector, two for each matrix. What a component does not write is zero.
         write: writes the outputs of one component over symbols.
         only: chooses classes; all by default.

@@ -26,7 +26,7 @@ from typing import Any
 import numpy as np
 
 from cardan.atomic_file import cannot_write, file_path, whole_file
-from cardan.errors import FileError, InputError
+from cardan.errors import FileError, InputError, warn_outside
 from cardan.studies.design import Design
 from cardan.studies.measure import Described
 from cardan.studies.study import TODO, Study
@@ -145,7 +145,7 @@ class StudyStore(contextlib.AbstractContextManager["StudyStore"]):
                     f"{place}: {missing} chunks are missing, and the others were computed by {was}, which is not this "
                     f"one, {now}; their last digits may differ: finish it with that version, or give another store"
                 )
-            warnings.warn(f"{place}: computed by {was}, not by this one, {now}", RuntimeWarning, stacklevel=4)
+            warn_outside(f"{place}: computed by {was}, not by this one, {now}")
         return store
 
     # Chunks.
@@ -241,10 +241,8 @@ class StudyStore(contextlib.AbstractContextManager["StudyStore"]):
         damaged = damaged_chunks(self.path, self.marks)
         for number, file in damaged.items():
             lo, hi = self.marks.pop(number)["members"]
-            warnings.warn(
-                f"{self.path}: chunk {number}, members {lo} to {hi - 1}, is damaged ({file}); it is computed again",
-                RuntimeWarning,
-                stacklevel=5,
+            warn_outside(
+                f"{self.path}: chunk {number}, members {lo} to {hi - 1}, is damaged ({file}); a sweep computes it again"
             )
 
     def _write_manifest(self) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cardan.errors import UnknownNameError, nearest
 from cardan.lazy import cached_property
 from cardan.results.figure import FigureOutput
 
@@ -189,15 +191,21 @@ class Study:
         return plot_tornado(self, measure, at, most, angle, FigureOutput(size, path, overwrite, ax))
 
     def __getitem__(self, name: str) -> xarray.DataArray:
-        """A measure by name."""
-        from cardan.studies.selection import measure_name
+        """A measure, or a parameter, by name."""
+        known = [*self.variables, "status", *self.design.coordinates]
+        if name not in known:
+            raise UnknownNameError(f"study: {name!r} is neither a measure nor a parameter of it{nearest(name, known)}")
+        return self.dataset[name]
 
-        return self.dataset[measure_name("study", self, name)]
+    def _repr_html_(self) -> str:
+        """The first lines and the dataset, in a notebook."""
+        return f"<pre>{escape(repr(self))}</pre>{self.dataset._repr_html_()}"
 
     def __repr__(self) -> str:
         """How far it is, and what it holds."""
         lines = [f"Study of {self.about.get('model', 'a function')!r}: {self.status}"]
         lines += [f"  over {', '.join(f'{k} ({n})' for k, n in self.design.dims.items())}"]
+        lines += [f"  parameters {', '.join(self.design.names)}"]
         lines += [f"  {name}: {words.get('long_name', '')}" for name, (_, _, words) in self.variables.items()]
         for number, reason in list(self.reasons.items())[:3]:
             lines.append(f"  member {number} failed: {reason}")

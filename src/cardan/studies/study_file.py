@@ -78,8 +78,8 @@ RUN: Entries = {
 }
 # What messages say of Python arguments, and the same in a study file.
 WRITTEN = {
-    "sweep: ": "", "design: ": "", "samples=, as samples=256": "'samples: 256'", "step=1e-3 (s)": "step: 1 ms",
-    "design='grid'": "design: grid",
+    "sweep: ": "", "design: ": "", "simulate: ": "", "samples=, as samples=256": "'samples: 256'",
+    "step=1e-3 (s)": "step: 1 ms", "design='grid'": "design: grid",
 }  # fmt: skip
 METHOD_OPTIONS = ("baumgarte", "damping", "form", "max_order")
 SPAN: Entries = {
@@ -137,9 +137,7 @@ def read_study_file(path: Path, load: Load) -> StudyFile:
     model = _model(part, values, load, path.parent)
     design = _design(part, values, model, path.parent, top)
     run = _run(part("run"), model)
-    measures = _measures(part("measures"))
-    with _placed(part("measures")):
-        make_task(model, design.names, run, measures)
+    measures = _measures(part("measures"), lambda own: make_task(model, design.names, run, own))
     store = path.parent / values.get("store", f"{path.stem}.zarr")
     return StudyFile(path, model, design, run, measures, store, values.get("workers"), values.get("chunk"))
 
@@ -161,6 +159,8 @@ def _placed(reader: NodeReader) -> Iterator[None]:
             raise
         for argument, entry in WRITTEN.items():
             text = text.replace(argument, entry)
+        if reader.owner:
+            text = text.removeprefix(f"{reader.owner}: ")
         raise reader.error(text) from None
 
 
@@ -261,16 +261,21 @@ def _run(reader: NodeReader, model: Model) -> Run:
     return run
 
 
-def _measures(reader: NodeReader) -> dict[str, Measure]:
+def _measures(reader: NodeReader, check: Callable[[dict[str, Measure]], Any]) -> dict[str, Measure]:
+    """Measures by name, each checked at its place."""
     if isinstance(reader.node, List | Scalar):
         items = [reader] if isinstance(reader.node, Scalar) else reader.items()
         with _placed(reader):
-            return measures_of([item.text() for item in items])
+            listed = measures_of([item.text() for item in items])
+            check(listed)
+            return listed
     found: dict[str, Measure] = {}
     for name, node in reader.table("{load: {peak: A.reaction_force}}").entries.items():
         own = replace(reader, node=node, owner=f"measure {name!r}", what="")
         with _placed(own):
-            found |= measures_of({name: _measure(own)})
+            one = measures_of({name: _measure(own)})
+            check(one)
+            found |= one
     if not found:
         raise reader.error("is empty; name at least one, as load: {peak: A.reaction_force}")
     return found

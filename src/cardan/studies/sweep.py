@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
+from contextlib import closing
 from typing import Any
 
-from cardan.errors import InputError, InterruptedRunError
+import numpy as np
+
+from cardan.errors import InputError, InterruptedRunError, warn_outside
 from cardan.machines.ufunc.threads import get_threads
 from cardan.model.values import shown, whole
 from cardan.results.progress import progress_bar
@@ -20,6 +22,8 @@ from cardan.studies.workers import DaskWorkers, LocalWorkers, in_pool, in_this_p
 
 CHUNK = 16_384
 """Most members that are computed together: their states fit into the processor's cache."""
+LARGEST = 4 << 30
+"""Bytes of results that are kept without a store."""
 MEMORY = 64 << 20
 """Bytes that the samples of a chunk may take."""
 PARTS = 8
@@ -97,12 +101,13 @@ def _computed(target: Any, task: Task, members: Design, client: Any, count: int 
     done = before = len(members) - sum(hi - lo for lo, hi in missing)
     with progress_bar(progress, label, len(members), unit="members", before=before) as report:
         try:
-            for lo, results in _results(task, members, missing, client, count):
-                target.write(lo, results)
-                done += len(results.state)
-                for text, member in results.warned.items():
-                    warned.setdefault(text, lo + member)
-                report(done)
+            with closing(_results(task, members, missing, client, count)) as coming:
+                for lo, results in coming:
+                    target.write(lo, results)
+                    done += len(results.state)
+                    for text, member in results.warned.items():
+                        warned.setdefault(text, lo + member)
+                    report(done)
         except KeyboardInterrupt:
             kept = " The store has them: call the sweep again to go on" if isinstance(target, StudyStore) else ""
             raise InterruptedRunError(
@@ -110,22 +115,23 @@ def _computed(target: Any, task: Task, members: Design, client: Any, count: int 
                 f"error.partial.{kept}",
                 target.study(),
             ) from None
-    _warn(label, warned)
     found: Study = target.study()
+    _warn(label, warned, found)
     return found
 
 
 def _results(
     task: Task, members: Design, missing: list[tuple[int, int]], client: Any, count: int | None
-) -> Iterator[tuple[int, Results]]:
+) -> Generator[tuple[int, Results], None, None]:
     """First member and results of each chunk that is missing."""
     if not missing:
-        return iter(())
+        return
     if client is not None:
-        return in_pool(DaskWorkers(task, client), members.values, missing)
-    if count is not None:
-        return in_pool(LocalWorkers(task, min(count, len(missing))), members.values, missing)
-    return in_this_process(task, members.values, missing)
+        yield from in_pool(DaskWorkers(task, client), members.values, missing)
+    elif count is not None:
+        yield from in_pool(LocalWorkers(task, min(count, len(missing))), members.values, missing)
+    else:
+        yield from in_this_process(task, members.values, missing)
 
 
 def _chunk(task: Task, members: Design, workers: int | None, given: int | None) -> int:
@@ -166,13 +172,20 @@ def _require_names(task: Task, members: Design) -> None:
             raise InputError(f"sweep: {name!r} is a parameter of the study, and a measure cannot have its name too")
 
 
-def _warn(label: str, warned: dict[str, int]) -> None:
-    """Pass on what runs warned of, once."""
+def _warn(label: str, warned: dict[str, int], study: Study) -> None:
+    """Say that members failed, and pass on what runs warned of."""
+    sentences = []
+    if study.status.failed:
+        member, why = next(iter(study.reasons.items()))
+        sentences.append(
+            f"{study.status.failed:,} of {len(study.state):,} members failed, the first, member {member}: {why}; "
+            "study.reasons has all"
+        )
     for text, member in list(warned.items())[:1]:
         more = f" (and {len(warned) - 1} more warnings of other chunks)" if len(warned) > 1 else ""
-        warnings.warn(
-            f"sweep of {label!r}, in the chunk from member {member} on: {text}{more}", RuntimeWarning, stacklevel=4
-        )
+        sentences.append(f"in the chunk from member {member} on: {text}{more}")
+    for sentence in sentences:
+        warn_outside(f"sweep of {label!r}: {sentence}")
 
 
 class _InMemory:
@@ -190,6 +203,12 @@ class _InMemory:
 
     def write(self, lo: int, results: Results) -> None:
         """Keep the results of a chunk."""
+        size = 8 * len(self.design) * sum(int(np.prod(x.shape[1:])) for x in results.values.values())
+        if size > LARGEST:
+            raise InputError(
+                f"sweep: the results of {len(self.design):,} members take {size / 1e9:.1f} GB; give store='study.zarr' "
+                "to write them to a folder, or measures that keep less"
+            )
         self.results.join(results, lo)
 
     def study(self) -> Study:

@@ -129,7 +129,7 @@ class Task:
                 else:
                     self._called(rows, arguments, found)
         for warning in caught:
-            if issubclass(warning.category, RuntimeWarning | UserWarning):
+            if issubclass(warning.category, RuntimeWarning):
                 found.warned.setdefault(str(warning.message), 0)
         found.state[found.state == 0] = DONE
         return found
@@ -330,7 +330,7 @@ def _require_free(model: Model, name: str) -> None:
         own = [f"{x.name}.{f}" for group in (model.bodies, model.joints, model.forces) for x in group
                for f in free_fields(x)]  # fmt: skip
         known = [*joints, *(f"{joint}{RATE}" for joint in joints), *own, "gravity"]
-        if name.rpartition(".")[0] in {each.rpartition(".")[0] for each in known}:
+        if "." in name and name.rpartition(".")[0] in {each.rpartition(".")[0] for each in known}:
             raise UnknownNameError(
                 str(error).replace(f"model {model.name!r}", f"sweep: model {model.name!r}")
             ) from None

@@ -5,11 +5,18 @@ differentiation, are sums over components (`integrate.large`). The matrix is fac
 
 Newton's method is modified: factors are kept, over steps too, as long as each correction is a small part of the one
 before. They are made anew at the present iterate when one is not.
+
+Past `WHOLE` unknowns the matrix is made block triangular: what `eta` adds to balance and velocities is left out. There
+`eta` is a correction of positions along the constraints, and the solution of balance and velocities has none along
+them, so that each correction is still about `h` times the angular velocity of the one before, however stiff the
+springs. Where constraints lose rank this does not converge, and the whole matrix is factored.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,13 +24,11 @@ import numpy as np
 from cardan.algebra.matrix import Matrix
 from cardan.errors import InputError
 from cardan.formulation.dynamics import entering_power
-from cardan.formulation.formulation import Formulation
+from cardan.formulation.formulation import Formulation, Parts
 from cardan.integrate.alpha.step import (
-    CORRECTIONS,
     ITERATIONS,
     PATIENCE,
     ROUGH,
-    SINGULAR,
     TOLERANCE,
     AlphaCoefficients,
     AlphaPoint,
@@ -37,12 +42,15 @@ from cardan.integrate.alpha.step import (
 from cardan.integrate.events import changed_sign, trace_events
 from cardan.integrate.explicit.step import LARGEST
 from cardan.integrate.integrators import Request
-from cardan.integrate.large import LargeSystem, large_system, written_parts
+from cardan.integrate.large import LargeSystem, factored, large_system, small_pivots, written_parts
 from cardan.integrate.stepper import STRETCH, BatchStepper, Outcome, States
+from cardan.machines.cuda.place import Place
 from cardan.model.model import Model
 from cardan.structure.assemble import OPENED
 from cardan.structure.component_sums import Component, Symbols
 
+WHOLE = 10_000  # unknowns up to which Newton's matrix is factored as a whole
+LENGTHS = 6  # of steps whose factors are kept: samples inside a step are reached by shorter ones
 SLOW = 0.1  # of the correction before: a larger one asks for new factors
 
 STEP = {"t": "all", "q": "q", "D": "v", "v": "v", "vdot": "v", "lam": "rows", "tau": "tau", "about": "x"}
@@ -59,42 +67,71 @@ def write_geometry(c: Component, s: Symbols) -> dict[str, Matrix]:
     return {"phi": phi, "pull": ca.jtimes(phi, s["D"], s["eta"], True)}
 
 
-def write_balance(c: Component, s: Symbols) -> dict[str, Matrix]:
-    """`r = M vdot + J^T lam - f`, `u = J v - beta`, and the power that enters."""
-    q = c.formulation.plus(c.model, s["q"], c.wide(s["D"]))
-    parts = written_parts(c, s, q)
+def _balanced(c: Component, s: Symbols) -> tuple[Parts, Matrix, Matrix]:
+    """A component's equations after the shift `D`; `r = M vdot + J^T lam - f` and `u = J v - beta`."""
+    parts = written_parts(c, s, c.formulation.plus(c.model, s["q"], c.wide(s["D"])))
     rows = parts.rows.kept(c.rows)
     r = c.formulation.inertia_force(parts, c.wide(s["vdot"])) + rows.J.T @ s["lam"] - parts.f
-    power = entering_power(parts, s["tau"], c.rows, s["lam"])
-    return {"r": c.narrow(r), "u": rows.J @ c.wide(s["v"]) - rows.beta, "power": power}
+    return parts, c.narrow(r), rows.J @ c.wide(s["v"]) - rows.beta
+
+
+def write_balance(c: Component, s: Symbols) -> dict[str, Matrix]:
+    """`r`, `u`, and the power that enters."""
+    parts, r, u = _balanced(c, s)
+    return {"r": r, "u": u, "power": entering_power(parts, s["tau"], c.rows, s["lam"])}
 
 
 def write_matrices(c: Component, s: Symbols) -> dict[str, Matrix]:
     """`S0`, `S`, `J`, `J + (q_a / v_a) du/dD` and `G` of Newton's matrix: see `alpha.step.linearise`."""
     import casadi as ca
 
-    q = c.formulation.plus(c.model, s["q"], c.wide(s["D"]))
-    parts = written_parts(c, s, q)
-    rows, phi = parts.rows.kept(c.rows), parts.rows.kept(c.positions).phi
-    found = write_balance(c, s)
-    M, J = (parts.M, rows.J) if c.basis is None else (c.basis.T @ parts.M @ c.basis, rows.J @ c.basis)
+    parts, r, u = _balanced(c, s)
+    M, J, phi = parts.M, parts.rows.kept(c.rows).J, parts.rows.kept(c.positions).phi
+    if c.basis is not None:
+        M, J = c.basis.T @ M @ c.basis, J @ c.basis
     S0 = s["vdot_a"] * M - s["v_a"] * ca.jacobian(c.narrow(parts.f), s["v"])
     return {
         "S0": S0,
-        "S": S0 + s["q_a"] * ca.jacobian(found["r"], s["D"]),
+        "S": S0 + s["q_a"] * ca.jacobian(r, s["D"]),
         "J": J,
-        "Ju": J + (s["q_a"] / s["v_a"]) * ca.jacobian(found["u"], s["D"]),
+        "Ju": J + (s["q_a"] / s["v_a"]) * ca.jacobian(u, s["D"]),
         "G": ca.jacobian(phi, s["D"]),
     }
 
 
 @dataclass
 class Factors:
-    """Factors of Newton's matrix, of steps of one length, and the `G` in it."""
+    """Factors of Newton's matrix, and the `G` in it."""
 
-    h: float
-    solve: Any
+    solve: Callable[[np.ndarray], np.ndarray]
     G: Any
+    is_whole: bool
+
+
+class FactorsByLength:
+    """The last factors of steps of a few lengths, s."""
+
+    def __init__(self) -> None:
+        self.kept: dict[float, Factors] = {}
+
+    def find(self, h: float) -> Factors | None:
+        """Those of steps of this length, or else of the last length, which often do."""
+        h = _rounded(h)
+        return self.kept[h] if h in self.kept else next(reversed(self.kept.values()), None)
+
+    def put(self, h: float, factors: Factors | None) -> None:
+        """Keep those last used in a step of length `h`; None forgets all."""
+        if factors is None:
+            self.kept.clear()
+            return
+        self.kept.pop(_rounded(h), None)
+        self.kept[_rounded(h)] = factors
+        if len(self.kept) > LENGTHS:
+            del self.kept[next(iter(self.kept))]
+
+
+def _rounded(h: float) -> float:
+    return float(f"{h:.9e}")
 
 
 @dataclass(frozen=True)
@@ -118,7 +155,11 @@ class LargeAlpha:
         at_position = lambda cls: cls.positions.shape[1] > 0
         ports = {name: STEP[name] for name in ("t", "q", "D", "tau", "about")}
         self.geometry = of(
-            "geometry", {**ports, "eta": "positions"}, {"phi": ("positions",), "pull": ("v",)}, write_geometry, at_position
+            "geometry",
+            {**ports, "eta": "positions"},
+            {"phi": ("positions",), "pull": ("v",)},
+            write_geometry,
+            at_position,
         )
         self.balance = of("balance", STEP, {"r": ("v",), "u": ("rows",), "power": ("one",)}, write_balance)
         matrices = {"S0": "v", "S": "v", "J": "rows", "Ju": "rows", "G": "positions"}
@@ -126,21 +167,12 @@ class LargeAlpha:
             "matrices", {**STEP, **SLOPES}, {name: (axis, "v") for name, axis in matrices.items()}, write_matrices
         )
 
-    def begin(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, about: np.ndarray, numbers: Any) -> AlphaPoint:
+    def begin(
+        self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, about: np.ndarray, numbers: Any
+    ) -> AlphaPoint:
         """Start at a consistent state: accelerations from the equations of motion, `a = vdot`."""
-        from scipy.sparse import block_array, diags_array
-
         system = self.system
-        found = system.equations(numbers, t=t, q=q, v=v, tau=tau, about=about)
-        M, J, b = found["M"], found["J"], np.concatenate([found["f"], found["gamma"]])
-        K = block_array([[M, J.T], [J, None]], format="csc") if system.m else M
-        S = M + diags_array(system.lent, format="csc")
-        held = block_array([[S, J.T], [J, -_small((J**2) @ (1 / S.diagonal()))]], format="csc") if system.m else S
-        solve = factored(held)
-        x = solve(b)
-        for _ in range(CORRECTIONS):
-            x = x + solve(b - K @ x)
-        vdot, lam = x[: system.nv], x[system.nv :]
+        vdot, lam = system.start(t, q, v, tau, about, numbers)
         none = np.zeros(system.nv)
         power = self.balance(numbers, t=t, q=q, D=none, v=v, vdot=vdot, lam=lam, tau=tau, about=about)["power"]
         return AlphaPoint(t, q, v, vdot, vdot, lam, np.zeros(system.mp), float(power[0]))
@@ -148,17 +180,16 @@ class LargeAlpha:
     def step(self, s: OneStep, factors: Factors | None) -> tuple[AlphaPoint | None, Factors | None]:
         """The state after a step and the factors last used; no state where Newton's method does not converge."""
         p, h, c = s.point, s.h, s.c
-        x, before, old = predict(c, p), np.inf, factors is not None
-        if factors is not None and abs(factors.h - h) > 1e-9 * h:
-            factors, old = None, False
-        k = 0
+        system = self.system
+        whole = system.nv + system.m + system.mp <= WHOLE
+        x, before, old, k = predict(c, p), np.inf, factors is not None, 0
         while k < ITERATIONS:
             D = shift(c, p, x.z, h)
             phi, pull = self._geometry(s, D, x.eta)
             v, vdot = rates_after(c, p, x.z - pull, h)
             state = {"t": p.t + h, "q": p.q, "D": D, "v": v, "vdot": vdot, "lam": x.lam, "tau": s.tau, "about": s.about}
             if factors is None:
-                factors = self._factors(s, state)
+                factors = self._factors(s, state, whole)
             found = self.balance(s.numbers, **state)
             q_a, v_a, _ = slopes(c, h)
             dz, dlam, deta = self._split(factors.solve(-np.concatenate([found["r"], found["u"] / v_a, phi / q_a])))
@@ -166,9 +197,12 @@ class LargeAlpha:
             speed = _largest(v) + _largest(p.v) + h * _largest(p.a)
             moved = q_a * _largest(dz) / (1 + _largest(p.q) + h * speed)
             size = max(moved, v_a * _largest(dz - factors.G.T @ deta) / (1 + speed))
-            if not size <= LARGEST or (old and size > before):  # with factors of another step: begin again
-                if not old:
+            if not size <= LARGEST or (
+                size > before and (old or not factors.is_whole)
+            ):  # begin again, with better ones
+                if not old and factors.is_whole:
                     return None, None
+                whole |= not old
                 x, before, factors, old, k = predict(c, p), np.inf, None, False, 0
                 continue
             if size <= (TOLERANCE if k < PATIENCE else ROUGH):
@@ -182,8 +216,8 @@ class LargeAlpha:
         found = self.geometry(s.numbers, t=s.point.t + s.h, q=s.point.q, D=D, tau=s.tau, about=s.about, eta=eta)
         return found["phi"], found["pull"]
 
-    def _factors(self, s: OneStep, state: dict[str, Any]) -> Factors:
-        """Factors of Newton's matrix at an iterate."""
+    def _factors(self, s: OneStep, state: dict[str, Any], whole: bool) -> Factors:
+        """Factors of Newton's matrix at an iterate, or of its block triangle."""
         from scipy.sparse import block_array, diags_array
 
         q_a, v_a, vdot_a = slopes(s.c, s.h)
@@ -193,16 +227,29 @@ class LargeAlpha:
             lent = vdot_a * diags_array(self.system.lent, format="csc")
             S0, S = S0 + lent, S + lent
         if not self.system.m:
-            return Factors(s.h, factored(S), G)
+            return Factors(factored(S), G, True)
+        held = -small_pivots((J**2) @ (1 / S.diagonal()))
+        if not whole:
+            first = factored(block_array([[S, J.T], [Ju, held]], format="csc"))
+            then = factored(G @ G.T + small_pivots((G**2).sum(axis=1)), definite=True)
+            return Factors(partial(self._in_two, first, then, G), G, False)
         K = block_array(
             [
                 [S, J.T, -(S0 @ G.T)],
-                [Ju, -_small((J**2) @ (1 / S.diagonal())), -(J @ G.T)],
-                [G, None, _small((G**2).sum(axis=1))],
+                [Ju, held, -(J @ G.T)],
+                [G, None, small_pivots((G**2).sum(axis=1))],
             ],
             format="csc",
         )
-        return Factors(s.h, factored(K), G)
+        return Factors(factored(K), G, True)
+
+    def _in_two(self, first: Any, then: Any, G: Any, b: np.ndarray) -> np.ndarray:
+        """Solve with the block triangle: balance and velocities first, then positions."""
+        n = self.system.nv + self.system.m
+        x = first(b[:n])
+        a = x[: self.system.nv]
+        eta = then(b[n:] - G @ a)
+        return np.concatenate([a + G.T @ eta, x[self.system.nv :], eta])
 
     def _split(self, x: np.ndarray) -> list[np.ndarray]:
         return np.split(x, [self.system.nv, self.system.nv + self.system.m])
@@ -213,20 +260,6 @@ class LargeAlpha:
         a = x.z - self._geometry(s, D, x.eta)[1]
         v, vdot = rates_after(s.c, s.point, a, s.h)
         return AlphaPoint(s.point.t + s.h, self.system.moved(s.point.q, D), v, vdot, a, x.lam, x.eta, power)
-
-
-def factored(K: Any) -> Any:
-    """Factor a sparse matrix, and return a function that solves for a right side."""
-    from scipy.sparse.linalg import splu
-
-    return splu(K.tocsc()).solve
-
-
-def _small(size: np.ndarray) -> Any:
-    """What is added to the pivots of multipliers, so that they stay bounded where their rows lose rank."""
-    from scipy.sparse import diags_array
-
-    return diags_array(SINGULAR * np.asarray(size).ravel(), format="csc")
 
 
 def _largest(x: np.ndarray) -> float:
@@ -244,13 +277,20 @@ class LargeAlphaStepper(BatchStepper):
         "g",
     )  # fmt: skip
 
-    def __init__(self, model: Model, formulation: Formulation, tau: np.ndarray, request: Request, rho: float = 0.9) -> None:
+    def __init__(
+        self, model: Model, formulation: Formulation, tau: np.ndarray, request: Request, rho: float = 0.9
+    ) -> None:
         if not model.nv:
             raise InputError(f"model {model.name!r} has no moving joint; there is nothing to integrate")
+        if isinstance(request.threads, Place):
+            raise InputError(
+                f"simulate: model {model.name!r} has {len(model.tree.links)} links, and method 'alpha' integrates so many "
+                f"on the CPU; leave out device='{request.threads}'"
+            )
         super().__init__(model, tau, request)
         self.system = large_system(model, formulation)
         self.alpha, self.c = LargeAlpha(self.system), AlphaCoefficients.of(float(rho))
-        self.factors: dict[int, Factors | None] = {}
+        self.factors: dict[int, FactorsByLength] = {}
         self.event_values = trace_events(model.unbound, self.events) if self.events else None
 
     def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -262,7 +302,9 @@ class LargeAlphaStepper(BatchStepper):
         return q, v, found
 
     def _numbers(self, b: int, B: int) -> Any:
-        return self.system.components.at(self._parameters(b, B)[0]) if self.parameters else self.system.components.numbers
+        return (
+            self.system.components.at(self._parameters(b, B)[0]) if self.parameters else self.system.components.numbers
+        )
 
     def _parameters(self, b: int, B: int) -> list[np.ndarray]:
         return [np.broadcast_to(p, (B, p.shape[-1]))[b] for p in self.parameters]
@@ -311,10 +353,12 @@ class LargeAlphaStepper(BatchStepper):
         t, left = float(s["t"][b]), end - float(s["t"][b])
         h = left if s["h"][b] * STRETCH >= left else float(s["h"][b])
         x, w, power = s["x"][b], s["w"][b], float(s["power"][b])
-        state = [s[name][b] for name in ("q", "v", "vdot", "a", "lam", "eta")]
+        q, v, vdot, a, lam, eta = state = [s[name][b] for name in ("q", "v", "vdot", "a", "lam", "eta")]
         about = self.system.ahead(x, w, h)
-        one = OneStep(AlphaPoint(t, *state, power), h, self.c, tau, about, numbers)
-        new, self.factors[b] = self.alpha.step(one, self.factors.get(b))
+        one = OneStep(AlphaPoint(t, q, v, vdot, a, lam, eta, power), h, self.c, tau, about, numbers)
+        kept = self.factors.setdefault(b, FactorsByLength())
+        new, factors = self.alpha.step(one, kept.find(h))
+        kept.put(h, factors)
         if new is None:
             finite = all(np.isfinite(part).all() for part in state)
             s["outcome"][b] = Outcome.NEWTON if finite else Outcome.NOT_FINITE

@@ -21,13 +21,13 @@ L. Trainelli, Multibody Syst. Dyn. 19 (2008) 3-20 for the scaling.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
-from cardan.algebra.linsolve import lu_factor, lu_solve
+from cardan.algebra.linsolve import lu_factor, lu_solve, lu_solved
 from cardan.algebra.matrix import Matrix, Scalar, constant, where
 from cardan.formulation.coordinates import own_equations
 from cardan.formulation.dynamics import entering_power
@@ -125,25 +125,28 @@ class AlphaCoefficients:
 
 @dataclass
 class AlphaPoint:
-    """State at the end of a step: time, coordinates, rates, their derivative, `a`, the multipliers and the power."""
+    """State at the end of a step: time, coordinates, rates, their derivative, `a`, the multipliers and the power.
 
-    t: Scalar
-    q: Matrix
-    v: Matrix
-    vdot: Matrix
-    a: Matrix
-    lam: Matrix
-    eta: Matrix
-    power: Matrix
+    Symbols, or numbers on large mechanisms (`alpha.large`).
+    """
+
+    t: Any
+    q: Any
+    v: Any
+    vdot: Any
+    a: Any
+    lam: Any
+    eta: Any
+    power: Any
 
 
 @dataclass
 class NewtonUnknowns:
     """Newton's unknowns, scaled alike: accelerations, multipliers, and the correction of positions."""
 
-    z: Matrix
-    lam: Matrix
-    eta: Matrix
+    z: Any
+    lam: Any
+    eta: Any
 
 
 def begin(eq: AlphaEquations, t: Scalar, q: Matrix, v: Matrix, given: Given) -> AlphaPoint:
@@ -153,7 +156,7 @@ def begin(eq: AlphaEquations, t: Scalar, q: Matrix, v: Matrix, given: Given) -> 
     M, f, J, gamma = eq.start(t, q, v, given.tau, *given.about, *given.parameters)
     K = ca.blockcat([[M, J.T], [J, ca.SX(eq.m, eq.m)]])
     S = eq.lend(M)
-    solve = _solver(ca.blockcat([[S, J.T], [J, -_small(J**2 @ (1 / ca.diag(S)))]]), eq.layout.nv)
+    solve = solver(ca.blockcat([[S, J.T], [J, -_small(J**2 @ (1 / ca.diag(S)))]]), eq.layout.nv)
     b = ca.vertcat(f, gamma)
     x = solve(b)
     for _ in range(CORRECTIONS):
@@ -204,13 +207,13 @@ def linearise(
 
 def correct(
     eq: AlphaEquations, c: AlphaCoefficients, p: AlphaPoint, x: NewtonUnknowns, h: Scalar, linear: NewtonEquations,
-    given: Given,
+    found: Matrix, given: Given,
 ) -> tuple[NewtonUnknowns, AlphaPoint, Scalar]:  # fmt: skip
-    """The unknowns after an iteration, the resulting state, and the size of the correction."""
+    """The unknowns after an iteration that `found` a correction, the resulting state, and the correction's size."""
     import casadi as ca
 
     n, m, G = eq.layout.nv, eq.m, linear.G
-    dz, dlam, deta = ca.vertsplit(_solver(linear.K, n)(linear.b), [0, n, n + m, n + m + eq.m_positions])
+    dz, dlam, deta = ca.vertsplit(found, [0, n, n + m, n + m + eq.m_positions])
     new = NewtonUnknowns(x.z + dz, x.lam + dlam, x.eta + deta)
     a = new.z - G.T @ new.eta
     q = eq.plus(p.q, shift(c, p, new.z, h), *given.parameters)[0]
@@ -223,17 +226,17 @@ def correct(
     return new, AlphaPoint(p.t + h, q, v, vdot, a, new.lam, new.eta, linear.power), ca.fmax(moved, sped)
 
 
-def slopes(c: AlphaCoefficients, h: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+def slopes(c: AlphaCoefficients, h: Scalar) -> tuple[Any, Any, Any]:
     """Derivatives of position, velocity and `vdot'` by `a'`."""
     return c.beta * h * h, c.gamma * h, (1 - c.alpha_m) / (1 - c.alpha_f)
 
 
-def shift(c: AlphaCoefficients, p: AlphaPoint, z: Matrix, h: Scalar) -> Matrix:
+def shift(c: AlphaCoefficients, p: AlphaPoint, z: Any, h: Scalar) -> Any:
     """`D`."""
     return h * p.v + h * h * ((0.5 - c.beta) * p.a + c.beta * z)
 
 
-def rates_after(c: AlphaCoefficients, p: AlphaPoint, a: Matrix, h: Scalar) -> tuple[Matrix, Matrix]:
+def rates_after(c: AlphaCoefficients, p: AlphaPoint, a: Any, h: Scalar) -> tuple[Any, Any]:
     """`v'` and `vdot'`."""
     v = p.v + h * ((1 - c.gamma) * p.a + c.gamma * a)
     return v, ((1 - c.alpha_m) * a + c.alpha_m * p.a - c.alpha_f * p.vdot) / (1 - c.alpha_f)
@@ -256,8 +259,27 @@ def _small(size: Matrix) -> Matrix:
     return SINGULAR * ca.diag(size)
 
 
-def _solver(K: Matrix, n: int) -> Callable[[Matrix], Matrix]:
-    """Factor `K`, and return a function that solves for a right side.
+def solver(K: Matrix, n: int) -> Callable[[Matrix], Matrix]:
+    """Factor `K`, and return a function that solves for a right side."""
+    K, order, after = _ordered(K, n)
+    lu = lu_factor(K, after)
+    return lambda b: lu_solve(lu, b[order, :])
+
+
+def solved_values(K: Matrix, n: int, known: Mapping[int, Any], b: Sequence[Any]) -> list[Any]:
+    """The same for values: `known` has them by the hash of the symbols in K, and `b` is the right side."""
+    K, order, after = _ordered(K, n)
+    return lu_solved(lu_factor(K, after, values_of(K, known)), [b[i] for i in order])
+
+
+def values_of(matrix: Matrix, known: Mapping[int, Any]) -> list[Any]:
+    """What stands for the nonzeros of a matrix of symbols and numbers."""
+    entries: list[Any] = matrix.nonzeros()
+    return [float(e) if e.is_constant() else known[e.element_hash()] for e in entries]
+
+
+def _ordered(K: Matrix, n: int) -> tuple[Matrix, list[int], dict[int, set[int]]]:
+    """`K` with its rows in an order in which pivots are on the diagonal; the order; which pivots come before which.
 
     Each multiplier, beyond the first n unknowns, is eliminated after all accelerations in its row. A row that has one
     acceleration, with a constant factor, gives it directly: the row and that of the acceleration change places. In
@@ -274,8 +296,7 @@ def _solver(K: Matrix, n: int) -> Callable[[Matrix], Matrix]:
         if len(row) == 1 and order[row[0]] == row[0] and _is_constant(K[k, row[0]]) and _is_constant(K[row[0], k]):
             order[k], order[row[0]] = row[0], k
             after[k], K[k, k] = set(), 0  # such a row cannot lose rank
-    lu = lu_factor(ca.sparsify(K)[order, :], after)
-    return lambda b: lu_solve(lu, b[order, :])
+    return ca.sparsify(K)[order, :], order, after
 
 
 def _is_constant(entry: Matrix) -> bool:

@@ -23,8 +23,10 @@ from cardan.integrate.stepper import BatchStepper, Outcome, States
 from cardan.lazy import cached_property
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.model import Model
+from cardan.program.graph import Graph
 from cardan.program.march import March
 from cardan.program.program import Port
+from cardan.program.values import Writer
 from cardan.structure.assemble import opened
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import function_of
@@ -96,7 +98,7 @@ class AlphaKernels(IntegratorKernels):
         return ca.Function("begin", [t, x, w, *data], [values[name] for name in STARTED if name in self.sizes])
 
     def recorded(self) -> March:
-        """The march as one graph, or as two if they are long."""
+        """The march as one graph, or as three if they are long."""
         import casadi as ca
 
         symbols = {name: ca.SX.sym(name, size or 1) for name, size in self.sizes.items()}
@@ -111,8 +113,8 @@ class AlphaKernels(IntegratorKernels):
         linear = text.linearise(equations, c, s.point, x, h, given)
         state, controls = list(symbols.values()), [*(getattr(control, name) for name in CONTROL), *data]
 
-        def finish(linear: NewtonEquations) -> list[Any]:
-            found = text.correct(equations, c, s.point, x, h, linear, given)
+        def finish(linear: NewtonEquations, correction: Any) -> list[Any]:
+            found = text.correct(equations, c, s.point, x, h, linear, correction, given)
             new = found[1]
             tree = (new.q, new.v) if self.is_tree else self._tree(new.q, new.v, given.about[0], given)
             directions = np.array([event.direction for event in self.events])
@@ -121,21 +123,40 @@ class AlphaKernels(IntegratorKernels):
             )
             return [*self._columns(after), busy]
 
-        values = list(vars(linear).values())
-        first = ca.Function("linearise", [*state, *controls], ca.cse(values))
+        values = ca.cse(list(vars(linear).values()))
+        first = ca.Function("linearise", [*state, *controls], values)
         if first.n_instructions() <= UNROLLED:
-            return March(((ca.Function("iteration", [*state, *controls], ca.cse(finish(linear))), 1),), len(state))
-        # the first part stores the nonzeros of Newton's equations in memory, but for constants; the second solves them
-        entries = [value.nonzeros() for value in ca.cse(values)]
+            done = finish(linear, text.solver(linear.K, self.layout.nv)(linear.b))
+            return March(((ca.Function("iteration", [*state, *controls], ca.cse(done)), 1),), len(state))
+        # the first part stores the nonzeros of Newton's equations in memory, but for constants; the second solves them,
+        # and the third takes the step
+        entries = [value.nonzeros() for value in values]
         stored = [[e for e in row if not e.is_constant()] for row in entries]
         kept = [ca.SX.sym("kept", len(row)) for row in stored]
-        inputs = [*state, *kept, *controls]
+        correction = ca.SX.sym("correction", linear.K.shape[0])
+        inputs, scratch = [*state, *kept, correction, *controls], [*kept, correction]
         filled = [ca.vertcat(*row) for row in stored]
         held = NewtonEquations(*(_from_memory(*each) for each in zip(values, entries, kept, strict=True)))
-        opening = ca.Function("linearise", inputs, [*state, *filled, 0])
-        done = ca.cse(finish(held))
-        closing = ca.Function("correct", inputs, [*done[:-1], *kept, done[-1]])
-        return March(((opening, 1), (closing, 1)), len(state), len(kept))
+        opening = ca.Function("linearise", inputs, [*state, *filled, correction, 0])
+        done = ca.cse(finish(held, correction))
+        closing = ca.Function("correct", inputs, [*done[:-1], *scratch, done[-1]])
+        own = [*state, *scratch]
+        solving = self._solving(held, len(state), [x.numel() for x in inputs], [x.numel() for x in own])
+        return March(((opening, 1), (solving, 1), (closing, 1)), len(state), len(scratch))
+
+    def _solving(self, held: NewtonEquations, first: int, inputs: list[int], own: list[int]) -> Graph:
+        """The part that solves Newton's equations, which are stored from port `first` on, for the last port."""
+        import casadi as ca
+
+        writer = Writer(inputs, [*own, 1])
+        known: dict[int, Any] = {}
+        for port, value in enumerate(vars(held).values(), first):
+            symbols = (e for e in value.nonzeros() if not e.is_constant())
+            known |= {e.element_hash(): writer.input(port, k) for k, e in enumerate(symbols)}
+        b = text.values_of(ca.densify(held.b), known)
+        for k, value in enumerate(text.solved_values(held.K, self.layout.nv, known, b)):
+            writer.output(len(own) - 1, k, value)
+        return writer.graph
 
     def _equations(self, about: Any) -> tuple[AlphaEquations, Given, list[Any]]:
         given = self._given() if about is None or self.is_tree else self._given(about)

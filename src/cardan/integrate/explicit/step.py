@@ -214,8 +214,11 @@ class Step:
 
 
 def stage_state(tableau: Tableau, step: Step, i: int | Scalar) -> tuple[Scalar, Matrix, Matrix]:
-    """Time, `q_i` and `v_i` of stage i; the index of the stage may be a symbol."""
-    weights = [pick(tableau.A[:, j], i) for j in range(tableau.stages)]
+    """Time, `q_i` and `v_i` of stage i; the index of the stage may be a symbol.
+
+    Where a stage reads only the one before it, a `summed` step has that one alone in `K`.
+    """
+    weights = [pick(column, i) for column in ([tableau.before] if step.summed else tableau.A.T)]
     return step.t + pick(tableau.c, i) * step.h, *moved(step, weights)
 
 
@@ -244,11 +247,8 @@ def estimate(tableau: Tableau, step: Step) -> tuple[Matrix, Matrix]:
 
 
 def stage(graphs: Graphs, tableau: Tableau, step: Step, i: int | Scalar, given: Given) -> tuple[Matrix, Matrix, Matrix]:
-    """`k_i`; of a `summed` step, whose stages read only the one before them, `K` has that one."""
-    if step.summed:
-        t, (q, v) = step.t + pick(tableau.c, i) * step.h, moved(step, [pick(tableau.before, i)])
-    else:
-        t, q, v = stage_state(tableau, step, i)
+    """`k_i`."""
+    t, q, v = stage_state(tableau, step, i)
     q, v = graphs.near(t, q, v, given)
     return graphs.rates(q, v, given), *graphs.accelerations(t, q, v, given)
 

@@ -190,7 +190,7 @@ class ExplicitKernels(IntegratorKernels):
         rows = {"kq": s.q.shape[0], "kv": s.v.shape[0], "kw": 1}
         number, size, width = ca.SX.sym("i"), ca.SX.sym("length"), 2 if tableau.is_chain else tableau.stages
         stages = [ca.SX.sym(name, n, width) for name, n in rows.items()]
-        each = [tuple(K[:, k] for K in stages) for k in range(width)]
+        each = [(stages[0][:, k], stages[1][:, k], stages[2][:, k]) for k in range(width)]
         step = Step(s.t, s.q, s.v, size, each[:1] if tableau.is_chain else each, low, tableau.is_chain)
         inputs = [*state, number, size, *stages, *control, *data]
         # set later stages to zero: their weights are zero, but zero times leftover NaN in memory would be NaN

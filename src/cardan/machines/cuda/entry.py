@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from cardan.program.program import Recorded
 
 FLAT = 10_000  # operations up to which stages are one line: the cache of instructions has room for 8,000
-QUICK = 3000  # operations up to which a line is first tried without branches for extraordinary numbers
+HELD, SPARE = 128, 16  # registers of a thread, and how many of them are not for values that wait
+QUICK = 10_000  # operations up to which a line is first tried without branches for other than ordinary numbers
 LONG = 5000  # operations from which on that line is two kernels in float64
 # rows of so many numbers pass through memory of the block, of at most so many bytes
 MANY, STAGED = 48, 36 * 1024
@@ -110,12 +111,16 @@ def _parts(recorded: Recorded, dtype: str) -> list[Recorded]:
 
 
 def finished_text(module: Module, *symbols: str) -> str:
-    """The module's text with the largest number of threads of its kernels.
+    """The module's text with the largest number of threads of its kernels, and of registers of a thread.
 
-    One block at a time is enough: without this ptxas leaves long kernels 32 registers. Loops of stages stay loops.
+    Where all that waits fits it, the compiler is held to `HELD` registers: 16 warps run on a multiprocessor then. A few
+    more, which it would take to order freely, leave 12. Else one block at a time is enough: without this ptxas leaves
+    long kernels 32 registers. Loops of stages stay loops.
     """
-    most = module.threads
-    kernels = [f'!{{ptr @{symbol}, !"maxntidx", i32 {most}, !"minctasm", i32 1}}' for symbol in symbols]
+    size = module.type.bytes // 4
+    fits = size * module.waiting <= HELD - SPARE and size * (module.waiting + module.standing) <= HELD
+    bound = f'"maxnreg", i32 {HELD}' if fits else '"minctasm", i32 1'
+    kernels = [f'!{{ptr @{symbol}, !"maxntidx", i32 {module.threads}, !{bound}}}' for symbol in symbols]
     numbers = [0, *range(4, 3 + len(kernels))]
     bounds = f"!nvvm.annotations = !{{{', '.join(f'!{n}' for n in numbers)}}}\n"
     bounds += "".join(f"!{n} = {kernel}\n" for n, kernel in zip(numbers, kernels, strict=True))
@@ -154,7 +159,7 @@ class _Entry(Lines):
         if isinstance(recorded, Stages):
             head, body = stage_lines(recorded, self.program, self.module)
         elif isinstance(recorded, Graph):
-            head, body = self._line(recorded, symbol, parameters, quick=not careful and _is_quick(recorded))
+            head, body = self._line(recorded, symbol, parameters, quick=not careful and _is_quick(recorded, self.t))
         else:
             head, body = self._call(recorded)
         inside = ["  %inside = icmp ult i64 %i, %n", "  br i1 %inside, label %row, label %done", "row:"]
@@ -307,7 +312,7 @@ class _Entry(Lines):
         sizes = {f"own{j}": port.size for j, port in enumerate(ports) if j - inputs not in direct}
         sizes |= {"state": state} if state else {}
         for name, size in sizes.items():
-            head += memory(self.module, name, size) if in_memory(recorded, t) else array(t, name, size)
+            head += memory(self.module, name, size) if in_memory(recorded, t) else array(self.module, name, size)
         for j, port in enumerate(ports):
             if j == inputs:
                 places = []
@@ -363,9 +368,9 @@ class _Entry(Lines):
         return at
 
 
-def _is_quick(graph: Graph) -> bool:
-    """Whether the kernel of a graph is first tried without branches; the code of a long one would double."""
-    return sum(graph.operations().values()) <= QUICK
+def _is_quick(graph: Graph, t: VectorType) -> bool:
+    """Whether the kernel of a graph is first tried without branches: in float it is faster so, in double not."""
+    return t.scalar == "float" and sum(graph.operations().values()) <= QUICK
 
 
 def _core(port: Port) -> tuple[str, ...]:

@@ -71,6 +71,7 @@ def _round_to_float(value: float) -> float:
 
 
 _ESCAPES = np.array([f"\\{byte:02X}".encode() for byte in range(256)], "S3")  # bytes as IR writes them in a string
+CONSTANTS = 4096  # most numbers in a card's memory for constants
 SHARING = 32  # threads of a block that uses memory which its threads share
 
 
@@ -80,7 +81,8 @@ class Module:
 
     `card` says that a thread of a card runs it; `constants` are then numbers with their places in a table. With `share`
     threads may use memory that those of a block share: `shared` numbers each, in blocks of at most `threads`. Rows of
-    arrays pass through `staged` numbers more of it. With `tables` long graphs are tables (`interpreted`).
+    arrays pass through `staged` numbers more of it. `waiting` is how many values wait at most in its lines, `standing`
+    how many more numbers are in registers all the time. With `tables` long graphs are tables (`interpreted`).
     """
 
     type: VectorType
@@ -90,9 +92,22 @@ class Module:
     shared: int = 0
     staged: int = 0
     threads: int = 64
+    waiting: int = 0
+    standing: int = 0
     functions: dict[str, str] = field(default_factory=dict)
     declarations: set[str] = field(default_factory=set)
     constants: dict[str, int] = field(default_factory=dict)
+
+    def place_of(self, literal: str) -> int | None:
+        """Place of a number of `type` in the table of a card; None if an instruction has room for it, or for no more.
+
+        An instruction has room for half a double.
+        """
+        if not self.card or self.type.scalar == "float" or int(literal, 16) & 0xFFFFFFFF == 0:
+            return None
+        if literal not in self.constants and len(self.constants) == CONSTANTS:
+            return None
+        return self.constants.setdefault(literal, len(self.constants))
 
     def intrinsic(self, name: str, arity: int) -> str:
         """Declare a floating-point intrinsic; its symbol."""
@@ -149,6 +164,15 @@ class Lines:
         name = f"%{self.prefix}{self.count}"
         self.lines.append(f"  {name} = {text}")
         return name
+
+    def constant(self, module: Module, value: float) -> str:
+        """A number: on a card from its memory for constants, where no instruction has room for it."""
+        literal = self.t.splat(value)
+        k = module.place_of(literal) if self.t == module.type else None
+        if k is None:
+            return literal
+        where = self.new(f"getelementptr double, ptr addrspace(4) @constants.of.card, i64 {k}")
+        return self.new(f"load double, ptr addrspace(4) {where}, align 8")
 
     def label(self, prefix: str) -> str:
         """A new name for a block."""

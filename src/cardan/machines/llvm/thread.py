@@ -33,7 +33,7 @@ from cardan.program.march import March
 if TYPE_CHECKING:
     from cardan.program.program import Recorded
 
-_LOGIC = frozenset((*COMPARISONS, "and", "or", "not", "if_else_zero"))
+_LOGIC = frozenset((*COMPARISONS, "and", "or", "not", "if_else", "if_else_zero"))
 Load = Callable[..., str]  # of port and element; in a loop, besides, the name of how many elements further
 Store = Callable[[int, int, str], None]
 
@@ -52,7 +52,6 @@ MOSTLY = {False: 1.62, True: 1.5}
 OWN = 256  # bytes of values that wait up to which the memory is a thread's own: the nearest cache holds it
 SHORT, FEW = 8000, 80  # operations of a step, and numbers of its state, up to which a march has that in registers
 SOON = 40  # steps for which the truth of a comparison is kept
-CONSTANTS = 4096  # most numbers in the card's memory for constants
 
 
 def print_thread_function(
@@ -108,8 +107,10 @@ def shared_memory(module: Module, name: str, size: int) -> list[str]:
     ]
 
 
-def array(t: VectorType, name: str, size: int) -> list[str]:
+def array(module: Module, name: str, size: int) -> list[str]:
     """Lines for the beginning of a function: `size` numbers at `%name`, which LLVM turns into registers."""
+    t = module.type
+    module.standing += size
     return [f"  %{name} = alloca [{size} x {t.scalar}], align {t.align}"]
 
 
@@ -224,6 +225,7 @@ class ThreadLine(StraightLine):
             if best is None or cost < best[0]:
                 best = cost, placement, when
         assert best is not None
+        self.module.waiting = max(self.module.waiting, best[0][1])
         return best[1:]
 
     def _times(
@@ -319,7 +321,7 @@ class ThreadLine(StraightLine):
     def _operand(self, k: int) -> str:
         op, args = self.graph.op[k], self.graph.args[k]
         if op == "const":
-            return self._number(args[0])
+            return self.constant(self.module, args[0])
         if op == "neg":
             return self.new(f"fneg {self.t.vector} {self._operand(args[0])}")
         if self._is_outside(k):
@@ -356,8 +358,10 @@ class ThreadLine(StraightLine):
         """A comparison, or what depends on one. Its truth serves at once where it is read soon, not by the number."""
         op, args, v = self.graph.op[k], self.graph.args[k], self.t.vector
         one, zero = self.t.splat(1.0), self.t.splat(0.0)
-        if op == "if_else_zero":
-            return self.new(f"select i1 {self._truth(args[0])}, {v} {self._operand(args[1])}, {v} {zero}")
+        if op in ("if_else", "if_else_zero"):
+            truth, yes = self._truth(args[0]), self._operand(args[1])
+            no = self._operand(args[2]) if op == "if_else" else zero
+            return self.new(f"select i1 {truth}, {v} {yes}, {v} {no}")
         if op == "not":
             truth = self.new(f"xor i1 {self._truth(args[0])}, true")
         elif op in ("and", "or"):
@@ -376,17 +380,6 @@ class ThreadLine(StraightLine):
         truth = self.new(f"fcmp une {self.t.vector} {self._operand(k)}, {self.t.splat(0.0)}")
         self._truths[k] = truth, self._step
         return truth
-
-    def _number(self, value: float) -> str:
-        """A constant. An instruction has room for half a double; others come from memory for constants."""
-        literal, table = self.t.splat(value), self.module.constants
-        if self.t.scalar == "float" or int(literal, 16) & 0xFFFFFFFF == 0:
-            return literal
-        if literal not in table and len(table) == CONSTANTS:
-            return literal
-        k = table.setdefault(literal, len(table))
-        where = self.new(f"getelementptr double, ptr addrspace(4) @constants.of.card, i64 {k}")
-        return self.new(f"load double, ptr addrspace(4) {where}, align 8")
 
     # sines and cosines
 

@@ -291,7 +291,7 @@ class Trajectory:
         """Labels and units of the components of a quantity, and its description in words, by name."""
         if vector := self._vector_of(name):
             own = self._named[vector]
-            words = f"magnitude of {own.description}"
+            words = f"{own.description}, magnitude"
             return NamedQuantity(name, (), own.units[:1], words, lambda run: run.quantity(name))
         whole, place = (name, None) if name in ("q", "v", *QUANTITIES) else self._located(name)
         if whole in self._named and place is None:
