@@ -18,7 +18,7 @@ from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.program.program import Port
 from cardan.program.schedule import Schedule
-from cardan.structure.assemble import constraint_kernels
+from cardan.structure.assemble import closed_start, constraint_kernels
 from cardan.structure.kernels import (
     LOOP_PAST,
     FreeKernel,
@@ -30,6 +30,7 @@ from cardan.structure.kernels import (
 )
 from cardan.structure.rows import generic_configurations, independent_rows
 
+SPECIAL = 1e-6  # independence of rows, relative to their diagonal, below which a start is not usual
 _DIVIDED: Slot[str, bool] = Slot("whether a mechanism is divided into pieces, by formulation")
 _USUAL: Slot[str, float] = Slot("usual independence of rows, by formulation")
 _KERNELS: KernelSlot[tuple[str, ...]] = KernelSlot("kernels of a divided mechanism, by formulation, inputs and outputs")
@@ -54,14 +55,14 @@ def _can_be(model: Model, formulation: Formulation) -> bool:
 
 def large_kernel(
     model: Model, formulation: Formulation, what: str, write: Write, inputs: Sequence[str],
-    outputs: dict[str, Shape],
+    outputs: dict[str, Shape], solves: bool = True,
 ) -> Any:  # fmt: skip
-    """The kernel of what `write` makes a schedule of; made on first use."""
+    """The kernel of what `write` makes a schedule of; made on first use. If it `solves`, it is given rows to keep."""
 
     def make() -> Any:
         home = model.unbound
         home = home if formulation.in_tree else home.separate
-        rows = independent_rows(model)
+        rows = independent_rows(model) if solves else []
         ins, kernel = _ports(home, inputs), None
         apart = None if formulation.in_tree else True
         facts = f"{formulation.facts(home)} divided rows {rows} {what} {tuple(inputs)} {tuple(outputs)}"
@@ -163,7 +164,7 @@ def residual_kernel(model: Model) -> Any:
 
     inputs = ("q", "v", *(("t",) if model.depends_on_time else ()))
     nl = len(model.rows)
-    return large_kernel(model, SPATIAL, "residuals", residuals, inputs, {"phi": (nl,), "rate": (nl,)})
+    return large_kernel(model, SPATIAL, "residuals", residuals, inputs, {"phi": (nl,), "rate": (nl,)}, solves=False)
 
 
 def row_residuals(model: Model, q: Any, v: Any, t: Any, threads: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -178,15 +179,22 @@ def row_residuals(model: Model, q: Any, v: Any, t: Any, threads: Any = None) -> 
 
 
 def usual_independence(model: Model, formulation: Formulation) -> float:
-    """How far the rows are from depending on one another at configurations that nothing singles out, the median."""
+    """How far the rows are from depending on one another, at the start or, if that is near to it, elsewhere."""
     return _USUAL.find(model, formulation.key, lambda: _usual_independence(model.unbound, formulation))
 
 
 def _usual_independence(model: Model, formulation: Formulation) -> float:
-    q = np.array(generic_configurations(model))
+    at_start = _independence(model, formulation, np.array([closed_start(model)[1]]))
+    found = (
+        at_start if at_start > SPECIAL else _independence(model, formulation, np.array(generic_configurations(model)))
+    )
+    return float(np.clip(found, 1e-12, 1.0))
+
+
+def _independence(model: Model, formulation: Formulation, q: np.ndarray) -> float:
+    """How far the rows are from depending on one another at configurations (n, nq), the median."""
     time = (np.zeros(()),) if model.depends_on_time else ()
-    found = correction_kernel(model, formulation)(q, np.zeros(model.nv), *time)[2]
-    return float(np.clip(np.median(found), 1e-12, 1.0))
+    return float(np.median(correction_kernel(model, formulation)(q, np.zeros(model.nv), *time)[2]))
 
 
 @dataclass(frozen=True)
