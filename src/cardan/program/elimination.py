@@ -193,14 +193,14 @@ class _Plan:
 
     def elimination(self) -> Elimination:
         """The whole."""
-        place = np.argsort(self.order)
+        place, right = np.argsort(self.order), self._vector(0)
         return Elimination(
             self.first,
             self.end - self.first,
             tuple(self.order),
             tuple(self.at[k, k] for k in place),
             {(self.order[i], self.order[k]): at for (i, k), at in self.at.items() if i != k},
-            tuple(self._vector(0)[k] for k in place) if self.n else (),
+            tuple(right[k] for k in place),
             self.rows,
             self._clear(),
             self._factor(),
