@@ -39,8 +39,8 @@ from cardan.model.parameter import ENTRIES
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND, Link, Tree
 
-# Beyond this many classes of one structure zeros and ones are numbers like others.
-MANY_CLASSES = 6
+# Beyond this many classes of one structure, or for so few components, zeros and ones are numbers like others.
+MANY_CLASSES, FEW = 6, 8
 LINK, FRAME = 22, 12  # numbers of a link (mass, com, I_C, E, r) and of a frame (position, rotation)
 STILL = np.array([0.0] * 10 + [1.0, 0, 0, 0, 1.0, 0, 0, 0, 1.0] + [0.0] * 3)  # of a link that has none of its own
 HERE = np.array([0.0] * 3 + [1.0, 0, 0, 0, 1.0, 0, 0, 0, 1.0])  # of a frame that is the link's own
@@ -540,7 +540,7 @@ class Division:
         plain = nominal(numbers)
         simple = np.where(np.isin(plain, (0.0, 1.0, -1.0)), plain + 0.0, np.nan)
         patterns, of = np.unique(simple, axis=0, return_inverse=True)
-        if len(patterns) > MANY_CLASSES:
+        if len(patterns) > MANY_CLASSES or len(group) <= FEW:
             of = np.zeros(len(group), dtype=int)
         return [
             self._class([group[k] for k in chosen], numbers[chosen], plain[chosen])
