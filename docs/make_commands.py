@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PAGE = ROOT / "docs" / "commands.md"
 COMMANDS = (
     "demo", "info", "check", "simulate", "equilibrium", "modes", "linearise", "ik", "branches", "workspace",
-    "identify", "synthesise", "balance", "view", "plot", "equations", "textbook", "convert", "mechanisms", "bench",
+    "identify", "synthesise", "balance", "sweep", "view", "plot", "equations", "textbook", "convert", "mechanisms",
+    "bench",
 )  # fmt: skip
 
 INTRODUCTION = """# Commands
@@ -57,6 +59,18 @@ SHOWN: dict[str, tuple[str, tuple[str, ...]]] = {
             "cardan equilibrium four_bar --stable",
             "cardan equilibrium four_bar --hold A --solve-for D",
             "cardan equilibrium slider_crank --along bearing.q --to 1,7 --out path",
+        ),
+    ),
+    "sweep": (
+        "A [study](sweeps.md): a model with many values of its numbers, from a study file. Stop it and call it again: "
+        "it goes on where it stood. The file is [examples/study.yaml](../examples/study.yaml).",
+        (
+            "cardan sweep study.yaml --check",
+            "cardan sweep study.yaml --workers 2",
+            "cardan sweep status study.zarr",
+            "cardan sweep plot study.zarr load --over crank.mass",
+            "cardan sweep plot study.zarr load --kind tornado",
+            "cardan sweep run --help",
         ),
     ),
     "view": (
@@ -180,6 +194,7 @@ def section(command: str, folder: str) -> str:
 def page() -> str:
     """The whole page."""
     with tempfile.TemporaryDirectory() as folder:
+        shutil.copy(ROOT / "examples" / "study.yaml", folder)
         return "\n".join([INTRODUCTION, *(section(command, folder) + "\n" for command in COMMANDS)])
 
 

@@ -23,7 +23,7 @@ MADE = (
     "two_body", "five_bar", "parallelogram", "n_four_bar", "cardan_joint", "drive_line", "rscr", "bennett", "sarrus",
     "stewart_platform", "delta_robot", "differential", "double_wishbone", "excavator", "gyroscope", "hoeken",
     "jansen_leg", "pantograph", "peaucellier", "planetary_gear", "quick_return", "scara", "scissor_lift",
-    "stephenson_six_bar", "v_engine", "watt_six_bar",
+    "stephenson_six_bar", "v_engine", "watt_six_bar", "lattice", "net", "track",
 )  # fmt: skip
 
 

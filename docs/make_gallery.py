@@ -92,6 +92,9 @@ MOTIONS = {
     "double_wishbone": Motion(1.5, rates={"axle": 20.0}, view=(200.0, 18.0), at=0.3),
     "delta_robot": Motion(drives={f"hip{k}": swing(0.0, 0.35, 2.1 * k) for k in (1, 2, 3)}, trace=("platform",)),
     "stewart_platform": Motion(drives={f"slider{k}": swing(1.18, 0.12, 2.1 * (k // 2)) for k in range(1, 7)}, at=0.6),
+    "lattice": Motion(3.0, at=0.6),
+    "net": Motion(2.0, rates={"A0_0": (0.0, 0.0, 6.0)}, view=(-60.0, 18.0), at=0.3),
+    "track": Motion(2.0, rates={"axle": 6.0}, at=0.3),
 }  # fmt: skip
 
 
@@ -132,6 +135,9 @@ TITLES = {
     "double_wishbone": ("Double wishbone", "A front wheel with steering rack and spring."),
     "delta_robot": ("Delta robot", "Three arms with parallelograms: the platform never turns."),
     "stewart_platform": ("Stewart platform", "Six legs, six freedoms."),
+    "lattice": ("Lattice", "Windows of pinned bars, side by side and one below the other: as many as you like."),
+    "net": ("Net", "Bars on balls, with springs across the meshes; as large as you like."),
+    "track": ("Track", "Hinged shoes around a driving wheel and an idler; two hundred if you like."),
 }
 
 

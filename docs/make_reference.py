@@ -33,13 +33,15 @@ GROUPS = {
     "Inverse kinematics and workspace": "inverse_kinematics InverseKinematics Target positions branches Branches "
     "Branch SingularPosition manipulability Manipulability transmission_angle workspace Workspace",
     "Synthesis, balancing, sensitivities": "synthesise Synthesis SynthesisSolution balance Balance Counterweight "
-    "steady_motion shaking_wrench monte_carlo MonteCarlo sobol_indices SobolIndices",
+    "steady_motion shaking_wrench",
     "Families of linkages": "LinkageFamily KinetostaticSweep SweepSamples search_linkages LinkageSearch "
     "refine_linkages RefinedLinkages",
     "Energy and momentum": "kinetic_energy potential_energy power momentum centroidal_momentum center_of_mass "
     "subtree_kinetic_energy subtree_momentum",
     "Runs": "simulate Event Instant Trajectory draw page view Viewer load_run Store EventRecord compare Comparison "
     "Difference",
+    "Studies": "sweep Run design Design normal uniform triangular lognormal Distribution Measure peak largest smallest "
+    "mean rms final Study StudyIndices load_study",
     "Units, and states of other programs": "deg rpm state_to state_from",
     "Equilibrium": "equilibrium Equilibrium equilibrium_path EquilibriumPath",
     "Identification": "regressor Regressor base_parameters BaseParameters excitation Excitation identify "
@@ -66,11 +68,13 @@ MADE_BY = {
     "Excitation": "`cd.excitation`", "Identification": "`cd.identify`", "Instant": "`cd.simulate`, for events",
     "InverseKinematics": "`cd.inverse_kinematics`", "KinetostaticSweep": "`LinkageFamily.sweep`",
     "LinearModel": "`cd.linearise`", "LinkageSearch": "`cd.search_linkages`", "Manipulability": "`cd.manipulability`",
-    "Mode": "`cd.modes`", "Modes": "`cd.modes`", "MonteCarlo": "`cd.monte_carlo`", "Particle": "`cd.particles`",
+    "Mode": "`cd.modes`", "Modes": "`cd.modes`", "Particle": "`cd.particles`",
     "ParticleSystem": "`Model.particles`", "Particles": "`cd.rod_particles`", "Redundancy": "`cd.redundancy`",
     "RefinedLinkages": "`cd.refine_linkages`", "Regressor": "`cd.regressor`", "RowLabel": "`Model.rows`",
     "RowTable": "`Model.rows`", "Sensitivity": "`cd.simulate`", "SingularPosition": "`cd.branches`",
-    "SobolIndices": "`cd.sobol_indices`", "SpatialParticles": "`cd.particles_in_space`",
+    "SpatialParticles": "`cd.particles_in_space`",
+    "Distribution": "`cd.normal` and others", "Study": "`cd.sweep` and `cd.load_study`",
+    "StudyIndices": "`Study.indices`",
     "SweepSamples": "`LinkageFamily.samples`", "Symbols": "`cd.equations(model).sympy`",
     "Synthesis": "`cd.synthesise`", "SynthesisSolution": "`cd.synthesise`", "Trajectory": "`cd.simulate`",
     "Viewer": "`cd.view`", "Workspace": "`cd.workspace`", "State": "`Model.state` and `Model.states`",

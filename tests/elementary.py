@@ -3,6 +3,7 @@
 import math
 
 import casadi as ca
+import numpy as np
 
 from cardan.machines.llvm.elementary.functions import FUNCTIONS
 from cardan.program.program import Port, Program
@@ -27,3 +28,26 @@ def program_of(names: list[str]) -> Program:
 
     inputs, outputs = (Port("x", ()), Port("y", ())), (Port("z", (len(names),)),)
     return Program("functions", inputs, outputs, f"test elementary functions {names}", record)
+
+
+def reciprocal_program() -> Program:
+    """The reciprocal and the sine of x, () -> (2,): on a card a quick line, and a careful one for what that leaves."""
+
+    def record() -> ca.Function:
+        x = ca.SX.sym("x")
+        return ca.Function("reciprocal", [x], [ca.vertcat(1 / x, ca.sin(x))])
+
+    return Program("reciprocal", (Port("x", ()),), (Port("z", (2,)),), "test reciprocal", record)
+
+
+def divisors(dtype: type, count: int) -> np.ndarray:
+    """Numbers (n,) of any bits, of all exponents with the largest and the smallest mantissas, and special ones."""
+    integer, width = (np.uint64, 52) if dtype is np.float64 else (np.uint32, 23)
+    exponents = np.arange(2 ** (8 * np.dtype(dtype).itemsize - 1 - width), dtype=integer) << integer(width)
+    ends = [mantissa % 2**width for mantissa in range(-4, 5)]
+    some = np.concatenate([(exponents | integer(mantissa)).view(dtype) for mantissa in ends])
+    rng = np.random.default_rng(3)
+    any_bits = rng.integers(0, np.iinfo(integer).max, count, dtype=integer).view(dtype)
+    usual = np.exp2(rng.uniform(-20, 20, count)).astype(dtype)
+    with np.errstate(all="ignore"):
+        return np.concatenate([any_bits, usual, some, -some, np.array(SPECIAL).astype(dtype)])

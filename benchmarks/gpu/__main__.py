@@ -4,6 +4,7 @@ options:
   --quick           small batches and few rounds, to test that everything works
   --only A,B        some sections only
   --peers A,B       other programs, or none
+  --beside A,B      mechanisms that the other programs compute
   --robots FOLDER   robots, laid out as in the package example-robot-data
   --out FILE        where the tables go
 """
@@ -198,6 +199,7 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="small batches and few rounds")
     parser.add_argument("--only", default=",".join(SECTIONS), help=f"some of: {','.join(SECTIONS)}")
     parser.add_argument("--peers", default=",".join(PACKAGES), help=f"some of: {','.join(PACKAGES)}; or none")
+    parser.add_argument("--beside", default="", help="mechanisms that the other programs compute; all by default")
     parser.add_argument("--patience", type=float, default=240.0, help="s, for other programs to prepare")
     parser.add_argument("--together", type=int, default=os.cpu_count() or 1, help="other programs' processes at a time")
     parser.add_argument("--robots", type=Path, help="folder of robots, laid out as in example-robot-data")
@@ -236,6 +238,7 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             benchmark.peers = measure(
                 run, benchmark.robots, Path(folder), programs=options.peers.split(","), device="gpu",
+                mechanisms=options.beside.split(",") if options.beside else None,
                 patience=options.patience, together=options.together,
             )  # fmt: skip
         benchmark.texts["peers"] = benchmark.peers_text()

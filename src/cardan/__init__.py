@@ -76,7 +76,6 @@ if TYPE_CHECKING:
         shaking_wrench,
         steady_motion,
     )
-    from cardan.analysis.synthesis.parameter_studies import MonteCarlo, SobolIndices, monte_carlo, sobol_indices
     from cardan.analysis.synthesis.synthesise import Synthesis, SynthesisSolution, synthesise
     from cardan.formulation.formulation import Formulation
     from cardan.formulation.registry import add_formulation
@@ -166,6 +165,14 @@ if TYPE_CHECKING:
     from cardan.structure.condition import condition
     from cardan.structure.planarity import in_plane, is_planar
     from cardan.structure.redundancy import Redundancy, redundancy
+    from cardan.studies.design import Design, design
+    from cardan.studies.distribution import Distribution, lognormal, normal, triangular, uniform
+    from cardan.studies.indices import StudyIndices
+    from cardan.studies.measure import Measure, final, largest, mean, peak, rms, smallest
+    from cardan.studies.run import Run
+    from cardan.studies.store import load_study
+    from cardan.studies.study import Study
+    from cardan.studies.sweep import sweep
 
 __version__ = "0.1.0"
 
@@ -188,7 +195,6 @@ _LAZY = {
         "analysis.sweep.family": "KinetostaticSweep LinkageFamily SweepSamples",
         "analysis.sweep.search": "LinkageSearch RefinedLinkages refine_linkages search_linkages",
         "analysis.synthesis.counterbalance": "Balance Counterweight balance shaking_wrench steady_motion",
-        "analysis.synthesis.parameter_studies": "MonteCarlo SobolIndices monte_carlo sobol_indices",
         "analysis.synthesis.synthesise": "Synthesis SynthesisSolution synthesise",
         "analysis.kinematics.targets": "Target",
         "analysis.kinematics.workspace": "Workspace workspace",
@@ -240,6 +246,14 @@ _LAZY = {
         "structure.condition": "condition",
         "structure.planarity": "in_plane is_planar",
         "structure.redundancy": "Redundancy redundancy",
+        "studies.design": "Design design",
+        "studies.distribution": "Distribution lognormal normal triangular uniform",
+        "studies.indices": "StudyIndices",
+        "studies.measure": "Measure final largest mean peak rms smallest",
+        "studies.run": "Run",
+        "studies.store": "load_study",
+        "studies.study": "Study",
+        "studies.sweep": "sweep",
     }.items()
     for name in names.split()
 }  # fmt: skip
@@ -247,33 +261,36 @@ _LAZY = {
 __all__ = [
     "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "Balance", "BaseParameters", "Branch", "Branches",
     "CardanError", "Comparison", "CompiledFunction", "Constraint", "Counterweight", "Cylindrical", "Derivatives",
-    "DeviceArray", "DeviceError", "DeviceMemoryError", "Difference", "DormandPrince", "Equilibrium", "EquilibriumError",
-    "EquilibriumPath", "Event", "EventRecord", "Excitation", "Field", "FileError", "ForceKind", "Formulation", "Free",
-    "Gear", "Identification", "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError",
-    "InverseKinematics", "JointData", "JointType", "Kind", "KinetostaticSweep", "Law", "LinearModel", "LinkageFamily",
-    "LinkageSearch", "LoopError", "Manipulability", "Mechanism", "Mode", "Model", "ModelError", "Modes", "MonteCarlo",
-    "Particle", "ParticleSystem", "Particles", "Planar", "Pose", "Prismatic", "Reading", "Redundancy",
-    "RefinedLinkages", "Regressor", "Revolute", "Rigid", "RowLabel", "RowTable", "RungeKutta", "Screw",
-    "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion", "SingularPosition", "SobolIndices",
-    "SpatialParticles", "Spherical", "State", "Store", "SweepSamples", "Symbols", "Synthesis", "SynthesisSolution",
-    "Target", "Trajectory", "TreeFormulation", "Universal", "UnknownNameError", "Viewer", "Workspace", "actuation",
-    "add_force", "add_formulation", "add_joint", "add_method", "assemble", "balance", "base_parameters", "bias_force",
-    "body_accelerations", "body_poses", "body_twists", "branches", "casadi_function", "center_of_mass",
-    "centroidal_momentum", "check", "compare", "compile", "condition", "constraint_jacobian", "constraint_residual",
-    "coriolis_matrix", "deg", "draw", "equations", "equilibrium", "equilibrium_path", "excitation", "forward_dynamics",
-    "four_particles", "frame_pose", "get_threads", "gravity_force", "identify", "in_plane", "independent_coordinates",
-    "inertia", "inverse_dynamics", "inverse_kinematics", "inverse_mass_matrix", "is_planar", "jacobian", "javascript",
-    "jax_function", "jax_simulate", "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "linearise", "load",
-    "load_mechanism", "load_run", "manipulability", "mass_matrix", "mechanisms", "modes", "momentum", "monte_carlo",
-    "multipliers", "page", "particles", "particles_in_space", "plus", "positions", "potential_energy", "power", "rates",
-    "reactions", "redundancy", "refine_linkages", "regressor", "rod_particles", "rpm", "save", "search_linkages",
-    "set_threads", "shaking_wrench", "shape", "simulate", "sobol_indices", "state_from", "state_to", "steady_motion",
-    "subtree_kinetic_energy", "subtree_momentum", "synthesise", "textbook", "to_device", "torch_function",
-    "torch_simulate", "transmission_angle", "undetermined_reactions", "view", "vjp", "weighted_hessian", "workspace",
+    "Design", "DeviceArray", "DeviceError", "DeviceMemoryError", "Difference", "Distribution", "DormandPrince",
+    "Equilibrium", "EquilibriumError", "EquilibriumPath", "Event", "EventRecord", "Excitation", "Field",
+    "FileError", "ForceKind", "Formulation", "Free", "Gear", "Identification", "InPlane", "InputError", "Instant",
+    "Integrator", "InterruptedRunError", "InverseKinematics", "JointData", "JointType", "Kind", "KinetostaticSweep",
+    "Law", "LinearModel", "LinkageFamily", "LinkageSearch", "LoopError", "Manipulability", "Measure", "Mechanism",
+    "Mode", "Model", "ModelError", "Modes", "Particle", "ParticleSystem", "Particles", "Planar", "Pose",
+    "Prismatic", "Reading", "Redundancy", "RefinedLinkages", "Regressor", "Revolute", "Rigid", "RowLabel",
+    "RowTable", "Run", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion",
+    "SingularPosition", "SpatialParticles", "Spherical", "State", "Store", "Study", "StudyIndices", "SweepSamples",
+    "Symbols", "Synthesis", "SynthesisSolution", "Target", "Trajectory", "TreeFormulation", "Universal",
+    "UnknownNameError", "Viewer", "Workspace", "actuation", "add_force", "add_formulation", "add_joint",
+    "add_method", "assemble", "balance", "base_parameters", "bias_force", "body_accelerations", "body_poses",
+    "body_twists", "branches", "casadi_function", "center_of_mass", "centroidal_momentum", "check", "compare",
+    "compile", "condition", "constraint_jacobian", "constraint_residual", "coriolis_matrix", "deg", "design",
+    "draw", "equations", "equilibrium", "equilibrium_path", "excitation", "final", "forward_dynamics",
+    "four_particles", "frame_pose", "get_threads", "gravity_force", "identify", "in_plane",
+    "independent_coordinates", "inertia", "inverse_dynamics", "inverse_kinematics", "inverse_mass_matrix",
+    "is_planar", "jacobian", "javascript", "jax_function", "jax_simulate", "joint_axes", "joint_wrenches", "jvp",
+    "kinetic_energy", "largest", "linearise", "load", "load_mechanism", "load_run", "load_study", "lognormal",
+    "manipulability", "mass_matrix", "mean", "mechanisms", "modes", "momentum", "multipliers", "normal", "page",
+    "particles", "particles_in_space", "peak", "plus", "positions", "potential_energy", "power", "rates",
+    "reactions", "redundancy", "refine_linkages", "regressor", "rms", "rod_particles", "rpm", "save",
+    "search_linkages", "set_threads", "shaking_wrench", "shape", "simulate", "smallest", "state_from", "state_to",
+    "steady_motion", "subtree_kinetic_energy", "subtree_momentum", "sweep", "synthesise", "textbook", "to_device",
+    "torch_function", "torch_simulate", "transmission_angle", "triangular", "undetermined_reactions", "uniform",
+    "view", "vjp", "weighted_hessian", "workspace",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.
-REMOVED = {"Moment": "Instant"}
+REMOVED = {"Moment": "Instant", "monte_carlo": "sweep", "sobol_indices": "sweep"}
 
 
 def __getattr__(name: str) -> Any:

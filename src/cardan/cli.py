@@ -22,6 +22,7 @@ from cardan.commands.linear import linearise, modes
 from cardan.commands.output import say_error, warnings_as_sentences
 from cardan.commands.plot import plot
 from cardan.commands.simulate import simulate
+from cardan.commands.sweep import sweep_app
 from cardan.commands.synthesis import balance, synthesise
 from cardan.commands.textbook import textbook
 from cardan.commands.view import view
@@ -93,6 +94,7 @@ for _command in (
     balance, view, plot, equations, textbook, convert, mechanisms, bench,
 ):  # fmt: skip
     app.command()(_command)
+app.add_typer(sweep_app)
 
 
 if __name__ == "__main__":

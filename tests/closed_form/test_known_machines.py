@@ -171,6 +171,67 @@ def delta_robot(model: cd.Model, rng: np.random.Generator) -> None:
         assert np.linalg.norm(pose[:3, 3] + 0.06 * out - knee) == pytest.approx(0.5, abs=1e-11)
 
 
+def as_pendulum(gravity: tuple[float, float, float], axis: tuple[int, int, int], length: float, bar: float) -> cd.Model:
+    """What a lattice or net of 2 x 2 swings as in its plane: a bar is as heavy as three, with two more at its end."""
+    m = cd.Mechanism("pendulum", gravity=gravity)
+    low = length * np.array(gravity) / G
+    for j in (0, 1):
+        solid = cd.inertia.cylinder(3 * bar, length / 20, length, axis=low)
+        m.body(f"bar{j}", mass=3 * bar, com=low / 2, inertia=solid)
+        m.body(f"end{j}", mass=2 * bar, inertia=np.zeros(3))
+        m.joint(f"hinge{j}", cd.Revolute(axis=axis), f"bar{j - 1}" if j else m.ground, f"bar{j}", at=low * j)
+        m.joint(f"weld{j}", cd.Rigid(), f"bar{j}", f"end{j}", at=low)
+    return m.build()
+
+
+def lattice(model: cd.Model, rng: np.random.Generator) -> None:
+    """Every row swings as a bar of a pendulum."""
+    th, w, names = rng.uniform(-1, 1, 2), rng.standard_normal(2), ("A0_0", "A0_1")
+    q, v = assemble(model, {"A0_0": th[0] - np.pi / 2, "A0_1": th[1]}, dict(zip(names, w, strict=True)))
+    for j in (0, 1):  # all hanging bars of a row move alike
+        for i in (1, 2):
+            close(coordinate(model, f"A{i}_{j}", q), coordinate(model, f"A0_{j}", q), 1e-12)
+    a = cd.forward_dynamics(model, q, v)
+    expected = cd.forward_dynamics(as_pendulum((0, -G, 0), (0, 0, 1), 1.0, 2.0), th, w)
+    close([a[model.v_slice(name)][0] for name in names], expected, 1e-9)
+
+
+def net(model: cd.Model, rng: np.random.Generator) -> None:
+    """In its plane every row swings as a bar of a pendulum with springs."""
+    th, w, l, k = rng.uniform(-0.8, 0.8, 2), rng.standard_normal(2), 0.2, 20.0
+    total, rate = np.cumsum(th), np.cumsum(w)
+    q, v = model.start(), np.zeros(model.nv)
+    for joint, turn, speed in (("A", th, w), ("B", -total, -rate)):  # level bars stay level
+        for i in range(3 if joint == "A" else 2):
+            for j in (0, 1):
+                q[model.q_slice(f"{joint}{i}_{j}")] = np.cos(turn[j] / 2), 0, np.sin(turn[j] / 2), 0
+                v[model.v_slice(f"{joint}{i}_{j}")] = 0, speed[j], 0
+    diagonal = l * np.sqrt(2 - 2 * np.sin(total))
+    pull = 2 * k * (diagonal - l * np.sqrt(2)) * l**2 * np.cos(total) / diagonal
+    tau = np.array([pull.sum(), pull[1]])
+    expected = cd.forward_dynamics(as_pendulum((0, 0, -G), (0, 1, 0), l, 0.1), th, w, tau)
+    a = cd.forward_dynamics(model, q, v)
+    for i in (0, 1, 2):
+        close([a[model.v_slice(f"A{i}_{j}")] for j in (0, 1)], np.outer(expected, (0, 1, 0)), 1e-9)
+
+
+def track(model: cd.Model, rng: np.random.Generator) -> None:
+    """Pins stay on the curve, those on one straight and on one wheel are equally fast, and the rims as the first."""
+    q, v = held(model, "axle", rng.uniform(0, 1, 1), rate=2.0)
+    poses, twists = np.asarray(cd.body_poses(model, q[0])), np.asarray(cd.body_twists(model, q[0], v[0]))
+    reach = coordinate(model, "tension", q)[0]
+    pins = poses[:14, :2, 3]
+    nearest = np.stack([np.clip(pins[:, 0], 0, reach), np.zeros(14)], 1)
+    close(np.linalg.norm(pins - nearest, axis=1), np.full(14, 0.14), 1e-11)
+    close(np.linalg.norm(pins - np.roll(pins, 1, axis=0), axis=1), np.full(14, 0.12), 1e-11)
+    speed = np.linalg.norm(twists[:14, 3:5], axis=1)
+    close(speed[0], 0.14 * 2.0, 1e-11)
+    for alike in ((pins[:, 0] > 0) & (pins[:, 0] < reach) & (pins[:, 1] > 0), pins[:, 0] < 0):
+        assert alike.sum() > 1
+        close(speed[alike], np.full(alike.sum(), speed[alike][0]), 1e-11)
+    close(v[0][model.v_slice("idler axle")], [2.0], 1e-11)
+
+
 # name: freedoms, Kutzbach's count in space, what it is known for
 KNOWN: dict[str, tuple[int, int, Property]] = {
     "hoeken": (1, -2, hoeken),
@@ -189,6 +250,9 @@ KNOWN: dict[str, tuple[int, int, Property]] = {
     "gyroscope": (3, 3, gyroscope),
     "scara": (4, 4, scara),
     "delta_robot": (3, 3, delta_robot),
+    "lattice": (2, -10, lattice),
+    "net": (18, 18, net),
+    "track": (1, -2, track),
 }
 
 
@@ -197,7 +261,7 @@ def test_it_does_what_it_is_known_for(name: str) -> None:
     freedoms, kutzbach, known_for = KNOWN[name]
     model, rng = mechanisms.CATALOGUE[name]().build(), np.random.default_rng(0)
     assert np.abs(constraint_residual(model, model.start())).max(initial=0.0) < 1e-15
-    rows = sum(joint.kind.freedoms_removed for joint in model.joints) + len(model.couplings)
+    rows = sum(joint.kind.freedoms_removed for joint in model.joints) + len(model.couplings) + len(model.constraints)
     assert 6 * model.nb - rows == kutzbach
     assert model.nv - rank_of(model, model.start()) == freedoms
     known_for(model, rng)

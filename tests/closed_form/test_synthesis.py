@@ -125,25 +125,18 @@ def test_a_spring_without_free_length_bears_an_arm():
     assert found.before["gravity"] > 1 and np.abs(cd.forward_dynamics(found.model, found.q, 0 * found.q)).max() < 1e-12
 
 
-def test_sobol_indices_of_ishigami_s_function():
-    f = lambda x: np.sin(x["a"]) + 7 * np.sin(x["b"]) ** 2 + 0.1 * x["c"] ** 4 * np.sin(x["a"])
-    found = cd.sobol_indices(None, f, dict.fromkeys("abc", (-np.pi, np.pi)), samples=4096)
-    np.testing.assert_allclose(found.first, [0.3139, 0.4424, 0.0], atol=0.01)
-    np.testing.assert_allclose(found.total, [0.5576, 0.4424, 0.2437], atol=0.01)
-
-
 def test_samples_of_a_linkage_agree_with_its_derivative():
     q = cd.assemble(BAR)[0]
-    found = cd.monte_carlo(
-        FREE, lambda m, q: q[:, 2], {"B.at[0]": (0.3999, 0.4001), "D.at[0]": (0.9998, 1.0002)}, q=q, hold="A"
-    )
+    tolerances = {"B.at[0]": cd.uniform(0.3999, 0.4001), "D.at[0]": cd.uniform(0.9998, 1.0002)}
+    found = cd.sweep(BAR, tolerances | {"A": float(q[0])}, run=lambda m, q: {"rocker": q[:, 2]}, samples=1024)
     slope = cd.plus(FREE, q, np.zeros(3), by="parameters", chart="independent: A")["parameters"][2]
     at = [FREE.parameters.slice_of(name).start for name in ("B.at", "D.at")]
-    linear = q[2] + (found.samples - [0.4, 1.0]) @ slope[at]
-    np.testing.assert_allclose(found.values, linear, atol=1e-7)
-    np.testing.assert_allclose(found.std, np.hypot(*(slope[at] * [1e-4, 2e-4])) / np.sqrt(3), rtol=1e-2)
-    with pytest.raises(cd.ModelError, match="closed at none of 4 samples"):  # nothing is left to follow
-        cd.monte_carlo(FREE, lambda m, q: q[:, 0], {"B.at[0]": (0.3999, 0.4001)}, q=q, hold=["A", "D"], samples=4)
+    linear = q[2] + (found.design.values[:, :2] - [0.4, 1.0]) @ slope[at]
+    np.testing.assert_allclose(found["rocker"], linear, atol=1e-7)
+    np.testing.assert_allclose(found["rocker"].std(), np.hypot(*(slope[at] * [1e-4, 2e-4])) / np.sqrt(3), rtol=1e-2)
+    np.testing.assert_allclose(
+        found.indices()["coefficient"] ** 2, (slope[at] * [1, 2]) ** 2 / np.sum((slope[at] * [1, 2]) ** 2), atol=2e-3
+    )
 
 
 def test_dead_centres_of_a_slider_crank_give_its_stroke():
@@ -167,7 +160,6 @@ def test_dead_centres_of_a_slider_crank_give_its_stroke():
         (lambda: cd.synthesise(FREE, output={"C": [1, 2]}), "closes a loop"),
         (lambda: cd.balance(BAR, shaking="force"), "nothing is unknown"),
         (lambda: cd.balance(BAR, counterweights=["crank"]), "nothing is asked"),
-        (lambda: cd.monte_carlo(FREE, lambda m: 1.0, {"B.at": (0, 1)}), "name one of them"),
     ],
 )
 def test_bad_input_is_told(call, told):

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from tests.elementary import NAMES, SPECIAL, program_of
+from tests.elementary import NAMES, SPECIAL, divisors, program_of, reciprocal_program
 
 from cardan.machines.cuda import driver
 from cardan.machines.cuda.place import Place
@@ -26,3 +26,15 @@ def test_same_bits(card: driver.Card, dtype: type):
     differ = (cpu.view(integer) != gpu.view(integer)) & ~(np.isnan(cpu) & np.isnan(gpu))
     found = {name: (x[k][0], y[k][0], int(k.sum())) for name, k in zip(names, differ.T, strict=True) if k.any()}
     assert not found, f"first arguments and number of those that differ: {found}"
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_reciprocals_without_a_branch(card: driver.Card, dtype: type):
+    """The card's estimate, refined, rounds as a division does; other numbers take the careful line."""
+    kernel, x = Kernel(reciprocal_program()), divisors(dtype, 20_000_000)
+    with np.errstate(all="ignore"):
+        gpu = kernel(x, threads=Place(card.index))
+        wanted = 1 / x
+        differ = (gpu[:, 0] != wanted) & ~(np.isnan(gpu[:, 0]) & np.isnan(wanted))
+    assert not differ.any(), f"{differ.sum()} of {len(x)} differ, such as {x[differ][:3]}"
+    np.testing.assert_array_equal(gpu[-100_000:], kernel(x[-100_000:]))

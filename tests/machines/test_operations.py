@@ -106,6 +106,24 @@ def test_fused_sums_of_products(text):
     np.testing.assert_allclose(kernel(x, y, z), expected, rtol=1e-14)
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_choice_is_one_instruction(swapped):
+    """CasADi's sum of two products with conditions: the number that is not chosen, NaN or not, leaves no trace."""
+
+    def text(x, y):
+        less = ca.logic_not(x < y) if swapped else x < y
+        return ca.if_else(less, x, y * y)
+
+    kernel = make_kernel("f", {"x": (), "y": ()}, {"z": ()}, text, key=f"choice {swapped}")
+    x, y = np.array([[1.0, 2, 3, np.inf, np.nan, -0.0], [2.0, 1, 3, -np.inf, 1, 5]])
+    chosen = np.where((x < y) != swapped, x, y * y)
+    with np.errstate(invalid="ignore"):
+        found = kernel(x, y)
+    np.testing.assert_array_equal(found, chosen)
+    np.testing.assert_array_equal(np.signbit(found), np.signbit(chosen))
+    assert "fadd" not in kernel._builder.text("double", 1)
+
+
 def test_repeated_divisor_divides_once():
     """Quotients with one divisor share its reciprocal."""
     kernel = make_kernel("f", {"x": (3,), "y": ()}, {"z": (3,)}, lambda x, y: x / y)

@@ -23,9 +23,9 @@ def fresh() -> Iterator[None]:
     cache._producer.cache_clear()
 
 
-def digest() -> bytes:
+def digest(of_host: bool = True) -> bytes:
     cache._producer.cache_clear()
-    return cache.entry_digest("a kernel")
+    return cache.entry_digest("a kernel", of_host=of_host)
 
 
 @pytest.mark.parametrize("what", ["triple", "cpu", "features"])
@@ -42,22 +42,30 @@ def test_code_of_another_processor_is_another_entry(monkeypatch: pytest.MonkeyPa
         (np, "__version__", "1.0.0"),
         (llvmlite, "__version__", "0.1.0"),
         (llvmlite.binding, "llvm_version_info", (3, 2, 1)),
-        (cache, "_casadi_version", lambda: "casadi-1.0.0.dist-info"),
+        (cache, "_folders_of", lambda package: f"{package}-1.0.0.dist-info"),
         (cache, "_source", lambda: b"another source"),
     ],
 )
 def test_code_of_other_tools_is_another_entry(
     monkeypatch: pytest.MonkeyPatch, module: Any, name: str, value: Any
 ) -> None:
-    here = digest()
+    here = digest(), digest(of_host=False)
     monkeypatch.setattr(module, name, value)
-    assert digest() != here
+    assert digest() != here[0]
+    assert (digest(of_host=False) != here[1]) == (module is not llvmlite.binding)
 
 
-def test_the_version_of_casadi_is_known() -> None:
+def test_code_for_another_machine_does_not_depend_on_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    here = digest(of_host=False)
+    monkeypatch.setattr(cache, "host", lambda: replace(host(), cpu="another"))
+    assert digest(of_host=False) == here != digest()
+
+
+def test_the_versions_of_tools_are_known() -> None:
     import casadi
 
-    assert casadi.__version__.split(".")[0] in cache._casadi_version()
+    for package in (casadi, llvmlite):
+        assert package.__version__.split(".")[0] in cache._folders_of(package.__name__)
 
 
 def test_the_digest_is_the_same_each_time() -> None:

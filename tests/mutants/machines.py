@@ -41,7 +41,8 @@ MUTANTS: list[Mutant] = [
         ("\"lt\": \"olt\", \"le\": \"ole\"", "\"lt\": \"ole\", \"le\": \"ole\"", "less is less or equal"),
         ("\"fmin\": \"olt\", \"fmax\": \"ogt\"", "\"fmin\": \"ogt\", \"fmax\": \"olt\"", "the smaller is the larger"),
         ("\"ne\": \"une\"", "\"ne\": \"one\"", "NaN does not differ from itself"),
-        ("return choose(true(x[0]), x[1], zero)", "return choose(true(x[0]), x[1], x[1])", "a choice takes its first value"),
+        ("return choose(true(x[0]), x[1], x[2] if op == \"if_else\" else zero)", "return choose(true(x[0]), x[1], x[1])", "a choice takes its first value"),
+        ("op[k], args[k] = \"if_else\", (q, y, x)", "op[k], args[k] = \"if_else\", (q, x, y)", "a choice whose condition is denied first is turned round"),
         ("return self.new(f\"fadd {v} {x[0]}, {x[0]}\")", "return self.new(f\"fadd {v} {x[0]}, {t.splat(2.0)}\")", "twice x is x + 2"),
         ("positive = choose(self.new(f\"fcmp ogt {v} {x[0]}, {zero}\"), one, x[0])", "positive = choose(self.new(f\"fcmp oge {v} {x[0]}, {zero}\"), one, x[0])", "the sign of zero is 1"),
         ("v, half = self.t.vector, (\"sin\", \"cos\").index(op)", "v, half = self.t.vector, (\"cos\", \"sin\").index(op)", "sine and cosine exchanged"),
@@ -91,11 +92,11 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "machines/cache.py", KEYS,
-        ("tools, h.triple, h.cpu, h.features)", "tools, h.triple)", "cached kernels of another processor are loaded"),
-        ("tools, h.triple, h.cpu, h.features)", "h.triple, h.cpu, h.features)", "cached kernels of other versions of the tools are loaded"),
+        ("h.triple, h.cpu, h.features)\n", "h.triple)\n", "cached kernels of another processor are loaded"),
+        ("repr((_source(), tools))", "repr((_source(), tools[4:]))", "cached kernels of other versions of the tools are loaded"),
         ("_MAGIC + digest + payload, \"sha256\")", "_MAGIC + payload, \"sha256\")", "the seal does not say which kernel it seals"),
         ("if not hmac.compare_digest(entry, _sealed(digest, payload)):", "if False:", "entries without a seal are loaded"),
-        ("return hashlib.sha256(_producer() + json.dumps(parts).encode()).digest()", "return hashlib.sha256(json.dumps(parts).encode()).digest()", "cached kernels of another version of Cardan are loaded"),
+        ("return hashlib.sha256(_producer(of_host) + json.dumps(parts).encode()).digest()", "return hashlib.sha256(json.dumps(parts).encode()).digest()", "cached kernels of another version of Cardan are loaded"),
     ),
     *changes(
         "machines/ufunc/kernel.py", f"{ARRAYS} machines/test_threads.py machines/test_errors.py",
@@ -130,6 +131,11 @@ MUTANTS: list[Mutant] = [
     *changes(
         "machines/cuda/entry.py", "machines/test_entry.py",
         ("%along = mul i64 %c, %n", "%along = mul i64 %r, %n", "large ports are read along the wrong axis"),
+        ("doubt = line.new(f\"or i1 {doubt}, {other}\")", "doubt = other", "only the last doubt of a quick line counts"),
+    ),
+    *changes(
+        "machines/llvm/elementary/reciprocal.py", "machines/test_entry.py",
+        ("%other = icmp ugt i32 %above, {span}", "%other = icmp ugt i32 %size, {span}", "reciprocals of numbers near the ends of the exponents are wrong"),
     ),
     *changes(
         "machines/cuda/geometry.py", ON_CARD,

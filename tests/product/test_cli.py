@@ -24,7 +24,8 @@ ROOT = Path(__file__).resolve().parents[2]
 ARM = ROOT / "tests" / "data" / "arm.urdf"
 COMMANDS = (
     "demo", "info", "check", "simulate", "equilibrium", "modes", "linearise", "ik", "branches", "workspace",
-    "identify", "synthesise", "balance", "view", "plot", "equations", "textbook", "convert", "mechanisms", "bench",
+    "identify", "synthesise", "balance", "sweep", "view", "plot", "equations", "textbook", "convert", "mechanisms",
+    "bench",
 )  # fmt: skip
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 HEAD = "cardan: 1\nname: swing\nbodies:\n  rod: {mass: 1 kg, com: [0, 0, -500 mm], inertia: {rod: {length: 1 m}}}\n"

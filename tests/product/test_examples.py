@@ -18,12 +18,19 @@ EXAMPLES = [
 
 
 @pytest.mark.parametrize("path", EXAMPLES)
-def test_example_runs(path: Path) -> None:
+def test_example_runs(path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a process of its own; studies in this one, which has their libraries loaded already."""
     assert "assert " in path.read_text(encoding="utf-8")
-    done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
-    if done.stdout.startswith("skipped: "):
-        pytest.skip(done.stdout.removeprefix("skipped: ").strip())
+    if path.stem < "17":
+        done = subprocess.run([sys.executable, path], capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+        printed = done.stdout
+    else:
+        monkeypatch.setattr(sys, "argv", [str(path)])
+        runpy.run_path(str(path), run_name="__main__")
+        printed = capsys.readouterr().out
+    if printed.startswith("skipped: "):
+        pytest.skip(printed.removeprefix("skipped: ").strip())
 
 
 def test_reference_is_up_to_date() -> None:

@@ -1,7 +1,7 @@
 """Imports go one way only.
 
 algebra <- model <- formulation <- structure <- integrate, functions <- results, textbook <- cli; io <- results;
-results <- analysis <- cli;
+results <- analysis, studies <- cli;
 program <- machines <- structure; meshes <- model; io knows only model and meshes.
 """
 
@@ -38,6 +38,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     "analysis": {
         "algebra", "model", "program", "formulation", "machines", "structure", "integrate", "readable", "functions",
         "results", "atomic_file",
+    },
+    "studies": {
+        "algebra", "model", "program", "formulation", "machines", "structure", "integrate", "readable", "functions",
+        "results", "io", "atomic_file",
     },
     "textbook": {
         "algebra", "model", "program", "formulation", "machines", "structure", "readable", "functions", "atomic_file",

@@ -233,9 +233,10 @@ class _Process:
 
 
 def measure(
-    run: Run, robots: Robots, folder: Path, *, programs: list[str], device: str, patience: float, together: int
-) -> Peers:
-    """Ask the programs; `patience` s for preparing, `together` processes at a time."""
+    run: Run, robots: Robots, folder: Path, *, programs: list[str], mechanisms: list[str] | None, device: str,
+    patience: float, together: int,
+) -> Peers:  # fmt: skip
+    """Ask the programs about some mechanisms, or all; `patience` s for preparing, `together` processes at a time."""
     peers, jobs = Peers(), []
     for program, packages in PACKAGES.items():
         if program not in programs:
@@ -244,7 +245,8 @@ def measure(
         if absent:
             peers.missing.append(f"{program} was left out: {', '.join(absent)} is not installed")
         else:
-            jobs += [job for job in (QUICK if run.quick else JOBS) if job.program == program]
+            mine = [job for job in (QUICK if run.quick else JOBS) if job.program == program]
+            jobs += [job for job in mine if mechanisms is None or job.robot in mechanisms]
     with run.step("gpu peers: writing"):
         write(robots, folder, tuple(jobs))
     for wave in sorted({_wave(job) for job in jobs}):
@@ -258,7 +260,7 @@ def measure(
 
 def _wave(job: Job) -> int:
     """MuJoCo Warp compiles for a mechanism once, into its cache: its other batches come later."""
-    return {"frax": 0, "MJX": 1, "MuJoCo Warp": 1 if job.rows <= SMALL else 2}[job.program]
+    return int(job.program == "MuJoCo Warp" and job.rows > SMALL)
 
 
 def _group(run: Run, peers: Peers, jobs: list[Job], folder: Path, device: str, patience: float) -> None:

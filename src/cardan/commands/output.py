@@ -89,6 +89,7 @@ def as_typed(sentence: str) -> str:
     """An error message with Python arguments replaced by command-line options."""
     for argument, option in OPTIONS.items():
         sentence = sentence.replace(argument, option)
+    sentence = re.sub(r"at=\{'(.*?)': '?(.*?)'?\}", r"--at \1=\2", sentence)
     return re.sub(r"cd\.deg\((.*?)\)", r"\1deg", sentence)
 
 

@@ -61,6 +61,7 @@ class Absolute(Formulation):
     name = "absolute"
     about = "six coordinates a body from the ground, joints are constraints"
     eliminates_along_tree = True
+    divides = True
     in_body = False
     """Whether angular rates are in the body's axes."""
     width = 6

@@ -13,7 +13,7 @@ from cardan.formulation.measured_joint import near
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velocity
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.tree import tree_project
-from cardan.model.joint import configuration_rate
+from cardan.model.joint import Kind, configuration_rate
 from cardan.model.model import Model
 
 
@@ -69,6 +69,15 @@ def configuration_acceleration(model: Model) -> Quantity:
     return Quantity("configuration_acceleration", ("q", "v", "a"), (("qddot", lambda m: (m.nq,)),), write=write)
 
 
+def velocity_of_change(kind: Kind, q: Matrix, change: Matrix) -> Matrix:
+    """The rates (nv,) of a joint with `N(q) v` nearest to a change (nq,) of its coordinates."""
+    import casadi as ca
+
+    v = ca.SX.sym("v", kind.nv)
+    N = ca.jacobian(configuration_rate(kind, q, v), v)
+    return ldl_solve(ldl_factor(N.T @ N), N.T @ change)
+
+
 def velocity_of_rates(model: Model) -> Quantity:
     """`v` (nv,) with `N(q) v` nearest to given rates `qdot` of the configuration, joint by joint."""
 
@@ -77,10 +86,10 @@ def velocity_of_rates(model: Model) -> Quantity:
 
         parts = []
         for link in model.tree.links:
-            q, v = segment(inputs["q"], link.q), ca.SX.sym("v", link.kind.nv)
             if link.kind.nv:
-                N = ca.jacobian(configuration_rate(link.kind, q, v), v)
-                parts.append(ldl_solve(ldl_factor(N.T @ N), N.T @ segment(inputs["qdot"], link.q)))
+                parts.append(
+                    velocity_of_change(link.kind, segment(inputs["q"], link.q), segment(inputs["qdot"], link.q))
+                )
         return [ca.densify(ca.vertcat(*parts))]
 
     shapes: dict[str, Shape] = {"q": (model.nq,), "qdot": (model.nq,)}

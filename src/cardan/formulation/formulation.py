@@ -91,6 +91,9 @@ class Formulation(ABC):
     has_armature: ClassVar[bool] = True
     """Whether it takes armature."""
 
+    divides: ClassVar[bool] = False
+    """Whether large mechanisms with loops are divided into pieces (`formulation.large`)."""
+
     added: str = ""
     """What tells a formulation that was added from another of its name; see `registry.add_formulation`."""
 

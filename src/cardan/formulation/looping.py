@@ -91,7 +91,9 @@ class _Recorder:
             rounds.append(self._round(item, calls, outputs))
         rounds += self._totals()
         constants = np.concatenate([self.link_constants.ravel(), self._body_constants().ravel()])
-        return Schedule(tuple(rounds), constants, self.body_state + self.body_tracer.state, self._initial())
+        return Schedule(
+            tuple(rounds), constants, self.body_state + self.body_tracer.state, self._initial()
+        ).with_literals()
 
     def _set_last(self, output: Output, taken: list[list[Any]]) -> int:
         """The pass after which an attribute is final."""

@@ -355,6 +355,7 @@ class Spatial(TreeFormulation):
     about = "six-dimensional vectors, joint coordinates"
     has_recursions = True
     solves_mass_matrix = False
+    divides = True
     inverse = INVERSE_DYNAMICS_LOADED
     mass = MASS_MATRIX
     forward = FORWARD_DYNAMICS_LOADED

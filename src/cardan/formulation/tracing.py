@@ -74,7 +74,7 @@ def _hashes(symbols: Any) -> list[int]:
     return [symbols[k].element_hash() for k in range(symbols.numel())]
 
 
-def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
+def mapped(value: Any, change: Callable[[Any], Any]) -> Any:
     """Rebuild a value, changing each scalar expression in it; structure, zeros and numbers stay."""
     import casadi as ca
 
@@ -82,9 +82,9 @@ def _mapped(value: Any, change: Callable[[Any], Any]) -> Any:
         elements = value.nonzeros()
         return ca.SX(value.sparsity(), ca.vertcat(*map(change, elements)) if elements else ca.SX(0, 1))
     if isinstance(value, (list, tuple)):
-        return type(value)(_mapped(item, change) for item in value)
+        return type(value)(mapped(item, change) for item in value)
     if is_dataclass(value) and not isinstance(value, (type, Kind)):
-        return replace(value, **{f.name: _mapped(getattr(value, f.name), change) for f in fields(value)})
+        return replace(value, **{f.name: mapped(getattr(value, f.name), change) for f in fields(value)})
     return value
 
 
@@ -142,7 +142,7 @@ class Tracer:
         kept: dict[int, Any] = {}
         for name, value in b._set.items():
             if name not in self.shared:
-                self.fields[name] = _mapped(value, lambda e: self._keep(e, number, kept))
+                self.fields[name] = mapped(value, lambda e: self._keep(e, number, kept))
         return Taken(dict(b._set), dict(p._set), kept)
 
     def node(self) -> Node:

@@ -274,8 +274,12 @@ class Alpha(Integrator):
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
+        from cardan.integrate.alpha.large import LargeAlphaStepper
         from cardan.integrate.alpha.stepper import AlphaStepper
+        from cardan.integrate.large import takes_sums
 
+        if takes_sums(model, formulation):
+            return LargeAlphaStepper(model, formulation, tau, request, self.damping)
         return AlphaStepper(model, formulation, tau, request, self.damping)
 
 
@@ -324,8 +328,14 @@ class Gear(_Multistep):
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, with drives `tau` (1, nv)."""
+        from cardan.integrate.large import takes_sums
         from cardan.integrate.passages import PassingStepper
         from cardan.integrate.sundials.stepper import GearStepper
+
+        if takes_sums(model, formulation):
+            from cardan.integrate.sundials.large import LargeGearStepper  # which small models do without
+
+            return LargeGearStepper(model, formulation, request, tau=tau, form=self.form, max_order=self._order)
 
         gear = GearStepper(model, formulation, request, tau=tau, form=self.form, max_order=self._order)
         return PassingStepper(model, formulation, request, tau, gear) if model.has_rows else gear

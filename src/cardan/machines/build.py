@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from cardan.program.march import March
     from cardan.program.program import Recorded
 
-# Characters of IR past which something quicker answers the first calls: LLVM takes half a second for so much full code.
+# Characters of IR, tables not counted, past which something quicker answers the first calls: LLVM takes half a second
+# for so much full code.
 LONG_TEXT = 500_000
 _LINE = 60  # characters for one value of a graph
 
@@ -73,7 +74,7 @@ class Builder:
         packed = self._stored((*what, "first"), lambda: first()[0])
         if packed is None:
             source, recipe = first()
-            if not recipe and len(source) <= LONG_TEXT:
+            if not recipe and _code_length(source) <= LONG_TEXT:
                 return self._kept(what, digest(source), to_object(source)), b""
             code = to_object(source, quick=not recipe)
             packed = struct.pack("<Q", len(code)) + code + (recipe or zlib.compress(b"T" + source.encode(), 1))
@@ -113,7 +114,8 @@ class Builder:
     def _digest_of(self, what: tuple[str | int, ...]) -> bytes:
         program = self.compiled
         shapes = [[(port.name, port.shape) for port in ports] for ports in (program.inputs, program.outputs)]
-        return entry_digest(program.key, program.name, shapes, *what)
+        of_host = what[0] in ("double", "float")  # code for another machine has that machine's name first
+        return entry_digest(program.key, program.name, shapes, *what, of_host=of_host)
 
     def _stored(self, what: tuple[str | int, ...], text: Callable[[], str]) -> bytes | None:
         """Code from the cache; None if it has none."""
@@ -184,6 +186,11 @@ def stored() -> Iterator[tuple[str | int, ...]]:
 def is_quick_wanted() -> bool:
     """False if `CARDAN_QUICK=0` asks for full code from the first call on."""
     return os.environ.get("CARDAN_QUICK", "1") != "0"
+
+
+def _code_length(source: str) -> int:
+    """Characters of IR without its tables, which LLVM reads in no time."""
+    return sum(len(line) for line in source.split("\n") if not line.startswith("@"))
 
 
 def text_of(recipe: bytes) -> str:

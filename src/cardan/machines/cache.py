@@ -87,17 +87,29 @@ def _source() -> bytes | None:
     try:
         sources = _sources()
         for source in sources:
-            text = source.read_bytes()
-            seal.update(f"{source.relative_to(_ROOT).as_posix()} {len(text)}\n".encode() + text)
+            with open(source, "rb") as file:
+                text = file.read()
+            name = source[len(str(_ROOT)) + 1 :].replace(os.sep, "/")
+            seal.update(f"{name} {len(text)}\n".encode() + text)
     except OSError:
         return None
     return seal.digest() if sources and _is_as_loaded() else None
 
 
-def _sources() -> list[Path]:
+def source_digest() -> str:
+    """Hex digest of this package's source, by which results of another version are recognised; empty if unknown."""
+    found = _source()
+    return "" if found is None else found.hex()[:16]
+
+
+def _sources() -> list[str]:
     """The files whose text decides what is compiled."""
-    rooms = [room for room in _ROOT.iterdir() if room.name not in _DESCRIBING]
-    return sorted(file for room in rooms for file in ([room] if room.suffix == ".py" else room.rglob("*.py")))
+    found = []
+    for folder_name, rooms, files in os.walk(_ROOT):
+        if folder_name == str(_ROOT):
+            rooms[:] = [room for room in rooms if room not in _DESCRIBING]
+        found += [os.path.join(folder_name, file) for file in files if file.endswith(".py")]
+    return sorted(found)
 
 
 def _is_as_loaded() -> bool:
@@ -107,35 +119,46 @@ def _is_as_loaded() -> bool:
     Cardan are loaded late: after an upgrade a process may run old and new ones together.
     """
     try:
-        times = [source.stat() for source in _sources()]
+        times = [os.stat(source) for source in _sources()]
     except OSError:
         return False
     return all(max(status.st_mtime, status.st_ctime) < LOADED - _TICK for status in times)
 
 
 @cache
-def _producer() -> bytes:
-    """Digest of all that turns a program into code: this package, its tools, the processor."""
+def _producer(of_host: bool) -> bytes:
+    """Digest of all that turns a program into code: this package, its tools, and for the host's code its processor.
+
+    Code for another machine, such as a card, is found without loading LLVM, which takes 20 to 50 ms.
+    """
     import llvmlite
-    import llvmlite.binding
     import numpy
 
-    h = host()
-    tools = (numpy.__version__, llvmlite.__version__, llvmlite.binding.llvm_version_info, _casadi_version())
-    return hashlib.sha256(repr((_source(), tools, h.triple, h.cpu, h.features)).encode()).digest()
+    tools: tuple[object, ...] = (
+        numpy.__version__,
+        llvmlite.__version__,
+        _folders_of("llvmlite"),
+        _folders_of("casadi"),
+    )
+    if of_host:
+        import llvmlite.binding
+
+        h = host()
+        tools += (llvmlite.binding.llvm_version_info, h.triple, h.cpu, h.features)
+    return hashlib.sha256(repr((_source(), tools)).encode()).digest()
 
 
-def _casadi_version() -> str:
-    """CasADi's version, read from the name of its installation folder; `importlib.metadata` would take 10 ms."""
-    spec = find_spec("casadi")
+def _folders_of(package: str) -> str:
+    """A package's version, read from the name of its installation folder; `importlib.metadata` would take 10 ms."""
+    spec = find_spec(package)
     if spec is None or spec.origin is None:
         return ""
-    return " ".join(sorted(path.name for path in Path(spec.origin).parents[1].glob("casadi-*.dist-info")))
+    return " ".join(sorted(path.name for path in Path(spec.origin).parents[1].glob(f"{package}-*.dist-info")))
 
 
-def entry_digest(*parts: object) -> bytes:
+def entry_digest(*parts: object, of_host: bool = True) -> bytes:
     """Digest of what identifies one piece of code, `parts` being strings and numbers."""
-    return hashlib.sha256(_producer() + json.dumps(parts).encode()).digest()
+    return hashlib.sha256(_producer(of_host) + json.dumps(parts).encode()).digest()
 
 
 def load_entry(digest: bytes) -> bytes | None:

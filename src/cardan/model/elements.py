@@ -338,6 +338,8 @@ def read_name(what: str, name: object) -> str:
 
 def read_armature(owner: str, value: Any, kind: Kind) -> np.ndarray | None:
     """Armature (nv,) of a joint; None if it is zero."""
+    if type(value) is float and value == 0:
+        return None
     array = not_negative(owner, "armature", each(owner, "armature", value, kind.nv), "it is an inertia")
     return frozen(array) if array.any() else None
 

@@ -30,7 +30,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
@@ -520,6 +520,14 @@ class Rigid(JointType):
     kind = RIGID
 
 
+@lru_cache(maxsize=256)
+def _turned_to(x: float, y: float, z: float) -> np.ndarray:
+    """Rotation (3, 3) of z onto a unit vector, read-only; most joints of a mechanism have few axes."""
+    R: np.ndarray = rotation_to_axis(np.array([x, y, z]))
+    R.flags.writeable = False
+    return R
+
+
 @dataclass(frozen=True)
 class _AboutAxis(JointType):
     """A joint with one axis."""
@@ -532,7 +540,7 @@ class _AboutAxis(JointType):
 
     def orientation(self, owner: str) -> np.ndarray:
         """Turn z onto the axis."""
-        return rotation_to_axis(unit_axis(owner, "axis", self.axis))
+        return _turned_to(*unit_axis(owner, "axis", self.axis).tolist())
 
 
 class Revolute(_AboutAxis):

@@ -332,7 +332,9 @@ class Model:
         if self.values is not None:
             apart = self.unbound.unmerged if merge == "none" else self.unbound.separate
             return apart._bound(self.values)
-        kept = [j for j in range(len(self.joints)) if j not in self.cuts]
+        if len(self.tree.links) + len(self.cuts) == len(self.joints):
+            return self  # nothing is merged
+        kept = [j for j in range(len(self.joints)) if j not in self._cut_places]
         tree = grow_tree(self.bodies, self.joints, kept, self.snapping, merge)
         return replace(self, tree=tree, merge=merge)
 
@@ -557,15 +559,23 @@ class Model:
     def _links_by_joint(self) -> dict[int, Link]:
         return {link.joint: link for link in self.tree.links}
 
+    @cached_property
+    def _cut_places(self) -> dict[int, int]:
+        return {j: k for k, j in enumerate(self.cuts)}
+
+    @cached_property
+    def _link_places(self) -> dict[int, int]:
+        return {link.joint: i for i, link in enumerate(self.tree.links)}
+
     @property
     def _elements(self) -> list[Force | Coupling | Constraint]:
         return [*self.forces, *self.couplings, *self.constraints]
 
     def _place(self, joint: int) -> str:
         """Where a joint stands in the equations, whatever the order of declaration."""
-        if joint in self.cuts:
-            return f"cut {self.cuts.index(joint)}"
-        return f"link {[link.joint for link in self.tree.links].index(joint)}"
+        if joint in self._cut_places:
+            return f"cut {self._cut_places[joint]}"
+        return f"link {self._link_places[joint]}"
 
     def _link_of(self, joint: str) -> Link:
         index = self._find("joint", joint, self.joint_names)

@@ -289,7 +289,8 @@ def with_numbers(model: Model, p: np.ndarray) -> Model:
         else:
             own = forces[k].numbers
             forces[k] = replace(forces[k], numbers={**own, what: value.reshape(own[what].shape)})
-    kept = [j for j in range(len(joints)) if j not in model.cuts]
+    cuts = frozenset(model.cuts)
+    kept = [j for j in range(len(joints)) if j not in cuts]
     tree = grow_tree(bodies, joints, kept, model.snapping, model.merge)
     return replace(
         model, gravity=gravity, bodies=tuple(bodies), joints=tuple(joints), forces=tuple(forces), tree=tree,

@@ -17,9 +17,9 @@ ArrayLike = Sequence[Any] | np.ndarray
 
 # Largest deviation of a quaternion or rotation matrix that is taken for rounding and normalised.
 ROUNDING = 1e-3
-
-
 LARGEST = 1e100  # beyond this, squares overflow
+UNTURNED = np.eye(3)
+UNTURNED.flags.writeable = False
 
 
 def numbers(owner: str, what: str, value: Any, shape: tuple[int, ...]) -> np.ndarray:
@@ -30,11 +30,12 @@ def numbers(owner: str, what: str, value: Any, shape: tuple[int, ...]) -> np.nda
         raise ModelError(f"{owner}: {what} must be {_described(shape)}, got {shown(value)}") from None
     if array.shape != shape:
         raise ModelError(f"{owner}: {what} must be {_described(shape)}, got {shown(value)} of shape {array.shape}")
+    largest = float(np.abs(array).max(initial=0.0))
+    if largest <= LARGEST:
+        return array
     if not np.isfinite(array).all():
         raise ModelError(f"{owner}: {what} must be finite, got {shown(value)}")
-    if array.size and (largest := float(np.abs(array).max())) > LARGEST:
-        raise ModelError(f"{owner}: {what} {largest:g} is too large to compute with; check units")
-    return array
+    raise ModelError(f"{owner}: {what} {largest:g} is too large to compute with; check units")
 
 
 def _described(shape: tuple[int, ...]) -> str:
@@ -61,7 +62,9 @@ class Pose:
         given = [name for name in ("rotation", "quaternion", "rpy") if getattr(self, name) is not None]
         if len(given) > 1:
             raise ModelError(f"pose: give the rotation once, not as {' and as '.join(given)}")
-        if self.quaternion is not None:
+        if is_free(self.rotation):
+            rotation = np.array(self.rotation)
+        elif self.quaternion is not None:
             rotation = rotation_of_quaternion(unit_quaternion("pose", self.quaternion))
         elif self.rpy is not None:
             rotation = rotation_of_rpy(numbers("pose", "rpy", self.rpy, (3,)))
@@ -69,25 +72,32 @@ class Pose:
             rotation = _orthonormal(numbers("pose", "rotation", self.rotation, (3, 3)))
         else:
             rotation = np.eye(3)
-        turned = not (rotation == np.eye(3)).all()  # for most frames this saves time
+        self._freeze(position, rotation)
+
+    def _freeze(self, position: np.ndarray, rotation: np.ndarray) -> None:
+        turned = not is_free(rotation) and not (rotation == UNTURNED).all()  # for most frames this saves time
         quaternion = quaternion_of_rotation(rotation) if turned else np.array([1.0, 0.0, 0.0, 0.0])
         for array in (position, rotation, quaternion):
             array.flags.writeable = False
-        object.__setattr__(self, "position", position)
-        object.__setattr__(self, "rotation", rotation)
-        object.__setattr__(self, "quaternion", quaternion)
-        object.__setattr__(self, "rpy", None)
+        vars(self).update(position=position, rotation=rotation, quaternion=quaternion, rpy=None)
+
+    @classmethod
+    def _of(cls, position: np.ndarray, rotation: np.ndarray) -> Pose:
+        """A pose of arrays that come from other poses: only rounding errors of the rotation are removed."""
+        pose = cls.__new__(cls)
+        pose._freeze(position, rotation if is_free(rotation) else _orthonormal(rotation))
+        return pose
 
     def __matmul__(self, inner: Pose) -> Pose:
         """Chain two poses: `A_B @ B_C` is `A_C`."""
         if not isinstance(inner, Pose):
             raise ModelError(f"pose: @ chains it with another cd.Pose, got {shown(inner)}")
-        return Pose(self.position + self.rotation @ inner.position, self.rotation @ inner.rotation)
+        return Pose._of(self.position + self.rotation @ inner.position, self.rotation @ inner.rotation)
 
     @property
     def inverse(self) -> Pose:
         """The first frame seen from the second."""
-        return Pose(-(self.rotation.T @ self.position), self.rotation.T)
+        return Pose._of(-(self.rotation.T @ self.position), self.rotation.T.copy(order="K"))
 
     @property
     def matrix(self) -> np.ndarray:
@@ -99,7 +109,7 @@ class Pose:
     @property
     def is_identity(self) -> bool:
         """Whether the two frames coincide exactly."""
-        return not self.position.any() and np.array_equal(self.rotation, np.eye(3))
+        return not self.position.any() and bool((self.rotation == UNTURNED).all())
 
     def __repr__(self) -> str:
         """Show position and quaternion."""
@@ -137,7 +147,7 @@ def unit_axis(owner: str, what: str, value: Any) -> np.ndarray:
 
 def _orthonormal(R: np.ndarray) -> np.ndarray:
     """Validate a rotation matrix and remove rounding errors."""
-    error = float(np.abs(R.T @ R - np.eye(3)).max())
+    error = float(np.abs(R.T @ R - UNTURNED).max())
     if error > ROUNDING or np.linalg.det(R) < 0:
         kind = "a reflection (determinant below 0)" if np.linalg.det(R) < 0 else f"off by {error:.3g}"
         raise ModelError(f"pose: rotation is not a rotation matrix, R^T R = 1 is {kind}: {R.tolist()}")

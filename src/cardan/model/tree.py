@@ -67,6 +67,11 @@ class Tree:
         """What `judge_mobility` finds."""
         return judge_mobility(self)
 
+    @cached_property
+    def moves_inertia(self) -> bool:
+        """Whether it is plain that every joint moves inertia, without a look at the whole tree."""
+        return _all_move_inertia(self)
+
     def coordinate_ancestor(self) -> list[int]:
         """For each rate the one before it on the path to the root, or -1."""
         above: list[int] = []
@@ -218,6 +223,8 @@ def check_mobility(tree: Tree, joints: Sequence[Joint], held_bodies: set[int]) -
 
     Links held by a loop or a coupling, and the links that carry them, are checked later with the whole mechanism.
     """
+    if tree.moves_inertia:
+        return
     held = {tree.body_link[b] for b in held_bodies} - {GROUND}
     for i in reversed(range(len(tree.links))):
         if i in held and tree.links[i].parent != GROUND:
@@ -231,9 +238,33 @@ def check_mobility(tree: Tree, joints: Sequence[Joint], held_bodies: set[int]) -
             )
 
 
+def _all_move_inertia(tree: Tree) -> bool:
+    """Whether it is plain that every joint moves inertia: at least that of its own link, and no link is a small part.
+
+    Compared with the largest of all links, at the joints' reference; a joint moves its own link whatever others do.
+    """
+    groups: dict[str, list[Link]] = {}
+    for link in tree.links:
+        if link.kind.nv:
+            groups.setdefault(link.kind.identity, []).append(link)
+    mass, com, I_C = (nominal(np.array([getattr(x, part) for x in tree.links])) for part in ("mass", "com", "I_C"))
+    turning = float(np.max(np.trace(I_C, axis1=1, axis2=2) + 2 * mass * np.sum(com**2, axis=1), initial=0.0))
+    most = np.repeat([turning, float(np.max(mass, initial=0.0))], 3)
+    for links in groups.values():
+        S = links[0].kind.S(np.array(links[0].kind.neutral)).astype(float)
+        largest = np.sqrt(np.maximum(np.sum(most[:, None] * S**2, axis=0), 1e-300))
+        turns, slides = (S / largest)[:3].T, (S / largest)[3:].T
+        mass, com, I_C = (nominal(np.array([getattr(x, part) for x in links])) for part in ("mass", "com", "I_C"))
+        speed = slides + np.cross(turns, com[:, None])
+        D = turns @ I_C @ turns.T + mass[:, None, None] * (speed @ speed.swapaxes(1, 2))
+        if not np.linalg.eigvalsh(D)[:, 0].min() > 1e-9:  # or NaN
+            return False
+    return True
+
+
 def weightless_links(tree: Tree) -> dict[int, str]:
     """Links whose joint can move without moving any inertia, and why."""
-    return tree.mobility[0]
+    return {} if tree.moves_inertia else tree.mobility[0]
 
 
 def judge_mobility(tree: Tree, seed: int = 0) -> tuple[dict[int, str], float]:

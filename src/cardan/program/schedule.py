@@ -1,21 +1,26 @@
 """A schedule: small graphs called for every node of a large model, at offsets into shared memory.
 
-Nodes are links and bodies. One array holds the state of all nodes. A step is a small SX function
+Nodes are links, bodies, joints, or blocks of a matrix. One array holds the state of all nodes. A step is a small SX
+function
 
-    (constants, inputs..., own state, carrier's state) -> (own state, carrier's state, outputs...)
+    (constants, inputs..., state_1, ..., state_n) -> (state_1, ..., state_n, outputs...)
 
-recorded once for all nodes of a class; tables say which step is called for which node, in what order, and at which
-offsets. The elements of a step's outputs that are structural zeros are not written.
+recorded once for all nodes of a class. Its states belong to the nodes that it reads or changes: a link and the one that
+carries it, the two ends of a joint, three blocks of a matrix. Tables say which step is called for which nodes, in what
+order, and at which offsets. The elements of a step's outputs that are structural zeros are not written, so a state that
+is only read has an empty output.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cardan.errors import CardanError
 from cardan.lazy import cached_property
+from cardan.program.fronts import FactorRound, SolveRound
 from cardan.program.graph import Graph, elements, read, total_operations
 
 if TYPE_CHECKING:
@@ -26,15 +31,26 @@ if TYPE_CHECKING:
 class Round:
     """Calls of steps, one for each row of `table`, in order.
 
-    Columns of `table`: which of `calls`, then the offset of each of its pointers: constants, inputs, own state,
-    carrier's state, and the outputs in `outputs` (own and carrier's state are written in place). `inputs` and
-    `outputs` number the program's ports.
+    Columns of `table`: which of `calls`, then the offset of each of its pointers: constants, inputs, as many states as
+    `states` says, and the outputs in `outputs`. States are written in place: a step reads all before it writes, so two
+    of them may be the same node if at most one is written. `inputs` and `outputs` number the program's ports.
     """
 
     calls: tuple[casadi.Function, ...]
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     table: np.ndarray
+    states: int = 2
+
+    def __post_init__(self) -> None:
+        pointers = 1 + len(self.inputs) + self.states
+        for call in self.calls:
+            ports, wanted = (call.n_in(), call.n_out()), (pointers, self.states + len(self.outputs))
+            if ports != wanted:
+                raise CardanError(f"round: step {call.name()!r} has {ports} ports in and out; the round needs {wanted}")
+        columns = 1 + pointers + len(self.outputs)
+        if self.table.ndim != 2 or self.table.shape[1] != columns:
+            raise CardanError(f"round: a table of shape {self.table.shape} has not {columns} columns")
 
     @cached_property
     def graphs(self) -> tuple[Graph, ...]:
@@ -45,6 +61,52 @@ class Round:
     def scratch_size(self) -> int:
         """Numbers of memory besides the state of the nodes: none."""
         return 0
+
+    @cached_property
+    def runs(self) -> np.ndarray:
+        """The table as runs of rows with one call, whose offsets grow by constant steps.
+
+        Columns: call, number of rows, first offset of each pointer, its step from row to row.
+        """
+        table = self.table
+        if len(table) < 2:
+            return np.hstack([table[:, :1], np.ones((len(table), 1), int), table[:, 1:], 0 * table[:, 1:]])
+        steps = np.diff(table, axis=0)
+        alike = np.zeros(len(steps), bool)  # whether row i + 1 continues as row i came from row i - 1
+        alike[1:] = (steps[1:] == steps[:-1]).all(axis=1)
+        same_call = steps[:, 0] == 0
+        starts = [0]
+        ends = np.flatnonzero(~(alike & same_call)) + 1  # rows that do not continue a run of two or more
+        for row in ends.tolist():
+            if row > starts[-1] + 1 or not same_call[row - 1]:  # the second row of a run may lie anywhere
+                starts.append(row)
+        first = np.array(starts)
+        counts = np.diff([*starts, len(table)])
+        step = np.where(counts[:, None] > 1, steps[np.minimum(first, len(steps) - 1), 1:], 0)
+        return np.hstack([table[first, :1], counts[:, None], table[first, 1:], step])
+
+    def with_literals(self, constants: np.ndarray) -> Round:
+        """The same with constants that are equal in all rows of a call as numbers in its graph, which fold there."""
+        calls = []
+        for k, call in enumerate(self.calls):
+            at = self.table[self.table[:, 0] == k, 1]
+            calls.append(_with_literals(call, constants[at[:, None] + np.arange(call.numel_in(0))]))
+        return replace(self, calls=tuple(calls))
+
+    def require_inside(self, constants: int, node_state: int) -> None:
+        """Refuse a table with offsets that would read or write outside the memory."""
+        first = 2 + len(self.inputs)
+        for k, call in enumerate(self.calls):
+            rows = self.table[self.table[:, 0] == k]
+            for c, size in [(1, constants), *((c, node_state) for c in range(first, first + self.states))]:
+                length = call.numel_in(c - 1)
+                if c >= first:
+                    length = max(length, call.numel_out(c - first))
+                if len(rows) and (rows[:, c].min() < 0 or rows[:, c].max() + length > size):
+                    what = "constants" if c == 1 else f"state {c - first}"
+                    raise CardanError(
+                        f"round: step {call.name()!r} would take its {what} from outside the {size} there"
+                    )
 
     def operations(self) -> dict[str, int]:
         """How many of each operation the round takes."""
@@ -114,10 +176,20 @@ class Schedule:
     before the first round.
     """
 
-    rounds: tuple[Round | ClimbRound, ...]
+    rounds: tuple[Round | ClimbRound | FactorRound | SolveRound, ...]
     constants: np.ndarray
     node_state: int
     initial: tuple[tuple[int, float], ...]
+
+    def __post_init__(self) -> None:
+        for r in self.rounds:
+            if isinstance(r, Round):
+                r.require_inside(len(self.constants), self.node_state)
+
+    def with_literals(self) -> Schedule:
+        """The same with constants that are equal in all rows of a call as numbers in its graph."""
+        rounds = (r.with_literals(self.constants) if isinstance(r, Round) else r for r in self.rounds)
+        return replace(self, rounds=tuple(rounds))
 
     @property
     def state_size(self) -> int:
@@ -130,15 +202,29 @@ class Schedule:
 
 
 def _read_steps(functions: tuple[casadi.Function, ...]) -> tuple[Graph, ...]:
-    return tuple(map(_read_step, functions))
+    return tuple(map(read_step, functions))
 
 
-def _read_step(function: casadi.Function) -> Graph:
+def read_step(function: casadi.Function) -> Graph:
     """The graph of a step, which writes only what is structurally there."""
     graph = read(function)
     written = [set(elements(function.sparsity_out(i))) for i in range(function.n_out())]
     graph.outputs = [(p, e, k) for p, e, k in graph.outputs if e in written[p]]
     return graph
+
+
+def _with_literals(function: casadi.Function, rows: np.ndarray) -> casadi.Function:
+    """A step with those of its constants as numbers that are the same in every row (rows, constants)."""
+    import casadi as ca
+
+    if not rows.size:
+        return function
+    ports = [ca.SX.sym(f"p{i}", function.sparsity_in(i)) for i in range(function.n_in())]
+    same = (rows == rows[0]).all(axis=0)
+    constants = ca.vertcat(
+        *(ca.SX(x) if s else ports[0][k] for k, (x, s) in enumerate(zip(rows[0], same, strict=True)))
+    )
+    return ca.Function(function.name(), ports, function.call([constants, *ports[1:]]))
 
 
 def _counted(graphs: tuple[Graph, ...], times: np.ndarray) -> dict[str, int]:

@@ -20,6 +20,9 @@ from cardan.model.model import Model, State
 from cardan.model.named_state import coordinates_by_name, degrees_hint, likely_degrees, rates_by_name
 from cardan.model.values import batch, number
 from cardan.structure.kernels import compile_quantity, time_argument, tree_kernel
+from cardan.structure.sparse_assembly import close_loops, consistent_velocity, steepest
+from cardan.structure.sparse_rank import independent_at
+from cardan.structure.sparse_rows import has_sparse_rows, sparse_rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike
@@ -185,8 +188,18 @@ def opened(model: Model, q: np.ndarray, t: np.ndarray) -> np.ndarray:
         return np.zeros(q.shape[:-1], dtype=bool)
     if model.values is not None and model.batch:
         model = model.unbound._bound(model.values[..., None, :])
+    if has_sparse_rows(model):
+        return _opened_large(model, q, t)
     phi = np.asarray(constraint_kernels(model)[0](q, *time_argument(model, t))[0])
     return np.asarray(np.abs(phi).max(axis=-1, initial=0.0) >= OPENED)
+
+
+def _opened_large(model: Model, q: np.ndarray, t: np.ndarray) -> np.ndarray:
+    found = np.zeros(q.shape[:-1], dtype=bool)
+    for at in np.ndindex(*found.shape):
+        gaps = sparse_rows(model.one_of(at)).gaps(q[at], float(np.broadcast_to(t, found.shape)[at]))
+        found[at] = np.abs(gaps).max(initial=0.0) >= OPENED
+    return found
 
 
 def _names(hold: Any) -> Sequence[str]:
@@ -203,6 +216,10 @@ def flipped(model: Model, q: np.ndarray, t: Any = 0.0) -> str | None:
 
     There the sines vanish in its rows like where it is closed, but the slope of the residual is beyond all measure.
     """
+    if has_sparse_rows(model):
+        times = np.broadcast_to(t, q.shape[:-1])
+        owners = (steepest(model.one_of(row), q[row], float(times[row])) for row in np.ndindex(*q.shape[:-1]))
+        return next((owner for owner in owners if owner is not None), None)
     residual, rows = constraint_kernels(model)
     at = time_argument(model, t)
     slope, J = np.asarray(residual(q, *at)[1]), np.asarray(rows(q, *at)[0])
@@ -221,7 +238,7 @@ def _place(
     if slope <= STEEP or flipped(model, found, t) is None:
         return found
     aside = np.where(free, np.random.default_rng(1).uniform(-ASIDE, ASIDE, model.nv), 0.0)
-    found, _ = _closed(model, np.asarray(tree_kernel(model, "plus")(q, aside)), free, t, tolerance, row)
+    found, _ = _closed(model, moved_by(model, q, aside), free, t, tolerance, row)
     owner = flipped(model, found, t)
     if owner is not None:
         where = f" at index {row if len(row) > 1 else row[0]}" if row else ""
@@ -232,10 +249,22 @@ def _place(
     return found
 
 
+def moved_by(model: Model, q: np.ndarray, step: np.ndarray) -> np.ndarray:
+    """The configuration (nq,) after moving with rates (nv,) for unit time."""
+    if has_sparse_rows(model):
+        return sparse_rows(model).plus(q, step)
+    return np.asarray(tree_kernel(model, "plus")(q, step))
+
+
 def _closed(
     model: Model, q: np.ndarray, free: np.ndarray, t: float, tolerance: float, row: tuple[int, ...]
 ) -> tuple[np.ndarray, float]:
     """A configuration with every gap below the tolerance, and the steepest slope of a residual there."""
+    if has_sparse_rows(model):
+        q, gaps = close_loops(model, q, free, t, tolerance)
+        if np.abs(gaps).max(initial=0.0) <= 1e3 * tolerance * max(1.0, _reach(model)):
+            return q, 2 * STEEP  # which `flipped` looks into
+        raise _cannot(model, gaps, free, row)
     evaluate, _ = constraint_kernels(model)
     plus = tree_kernel(model, "plus")
     at = time_argument(model, t)
@@ -290,7 +319,8 @@ def _require_same_rank(model: Model, q: np.ndarray, row: tuple[int, ...]) -> Non
     """Refuse values of free parameters with which constraints are independent that nominally are redundant."""
     from cardan.structure.rows import independent_rows, pivots, scaled_rows  # which assembles
 
-    rank, usual = len(pivots(scaled_rows(model, q))), len(independent_rows(model))
+    own = independent_at(model, q) if has_sparse_rows(model) else pivots(scaled_rows(model, q))
+    rank, usual = len(own), len(independent_rows(model))
     if rank > usual:
         where = f" at index {row if len(row) > 1 else row[0]}" if row else ""
         raise ModelError(
@@ -325,11 +355,15 @@ def project_velocity(model: Model, q: np.ndarray, v: np.ndarray, free: np.ndarra
 
     if not model.has_rows:
         return np.array(v, order="C")
-    J, beta = constraint_kernels(model)[1](q, *time_argument(model, t))
-    missing = beta - (J @ v[..., None])[..., 0]
-    moved = np.array(v, order="C")
-    moved[..., free] += (np.linalg.pinv(real_rows(model, J[..., free]), rcond=1e-10) @ missing[..., None])[..., 0]
-    left = np.abs(beta - (J @ moved[..., None])[..., 0]).max(axis=-1, initial=0.0)
+    if has_sparse_rows(model):
+        moved, missing, beta = _consistent_large(model, q, v, free, t)
+    else:
+        J, beta = constraint_kernels(model)[1](q, *time_argument(model, t))
+        missing = beta - (J @ v[..., None])[..., 0]
+        moved = np.array(v, order="C")
+        moved[..., free] += (np.linalg.pinv(real_rows(model, J[..., free]), rcond=1e-10) @ missing[..., None])[..., 0]
+        missing = beta - (J @ moved[..., None])[..., 0]
+    left = np.abs(missing).max(axis=-1, initial=0.0)
     held = [repr(name) for name, moves in zip(model.coordinate_names, free, strict=True) if not moves]
     what = f"with the rate of {', '.join(held)} as given" if held else "with its prescribed motions"
     speed = np.maximum(np.abs(v).max(axis=-1, initial=1.0), np.abs(beta).max(axis=-1, initial=1.0))
@@ -340,3 +374,14 @@ def project_velocity(model: Model, q: np.ndarray, v: np.ndarray, free: np.ndarra
             "together); hold fewer joints, or give rates and motions that fit"
         )
     return moved
+
+
+def _consistent_large(
+    model: Model, q: np.ndarray, v: np.ndarray, free: np.ndarray, t: float
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rates (..., nv), what they leave of `J v = beta` (..., nl), and `beta`, one state after the other."""
+    batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1])
+    q, v = (np.broadcast_to(x, (*batch, x.shape[-1])) for x in (q, v))
+    found = [consistent_velocity(model.one_of(at), q[at], v[at], free, t) for at in np.ndindex(*batch)]
+    moved, missing, beta = (np.array(x).reshape(*batch, -1) for x in zip(*found, strict=True))
+    return moved, missing, beta

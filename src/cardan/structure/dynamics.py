@@ -21,6 +21,7 @@ from cardan.model.plane import plane_digest
 from cardan.structure.condition import warn_of_condition
 from cardan.structure.digits import watch_derivatives
 from cardan.structure.kernels import compile_quantity
+from cardan.structure.large import is_divided, large_forward
 from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
 from cardan.structure.row_sets import ChoosingKernel, is_settled
@@ -37,6 +38,7 @@ def forward_kernel(model: Model, formulation: Formulation, loaded: bool, by: By 
     return _with_rows(
         model, formulation, "forward", loaded,
         lambda rows: dynamics.forward_dynamics(model, formulation, rows, loaded), by=by, answers=True,
+        large=lambda one, way: large_forward(one, way, loaded),
     )  # fmt: skip
 
 
@@ -98,16 +100,20 @@ def power_kernel(model: Model, formulation: Formulation, by: By | None = None) -
 def _with_rows(
     model: Model, formulation: Formulation, what: str, loaded: bool, quantity: Callable[[list[int]], Quantity],
     solved_by: Formulation | None = None, by: By | None = None, answers: bool = False,
+    large: Callable[[Model, Formulation], Any] | None = None,
 ) -> Any:  # fmt: skip
     """The kernel of a quantity that a formulation, or another in its place, solves with an independent set of rows.
 
-    With `by` it has derivatives too; if it `answers` the equations of motion, from these equations.
+    With `by` it has derivatives too; if it `answers` the equations of motion, from these equations. `large` makes it
+    for a mechanism that is divided into pieces.
     """
     way, owner = solved_by or formulation, _CALLED.get(what, what)
     what = f"{what} {by.key}" if by else what
 
     def with_rows(one: Model) -> Any:
         prepare(one, formulation)
+        if large is not None and by is None and is_divided(one, way):
+            return large(one, way)
         rows = kept_rows(one, way)
         written = quantity(rows)
         if by and answers and rows and isinstance(way, TreeFormulation):

@@ -196,14 +196,21 @@ class _InTwo:
         return self.second(*(results if isinstance(results, tuple) else (results,)), out=out, threads=threads)
 
 
+def kernel_of(
+    model: Model, facts: str, shown: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...], record: Callable[[], Any]
+) -> Kernel:
+    """A kernel of a model, of which `facts` say all that it depends on beside the model, called `shown` in messages."""
+    key = hashlib.sha256(f"{model.key} {facts}".encode()).hexdigest()
+    return compile_program(Program(shown, inputs, outputs, key, record))
+
+
 def _kernel(
     model: Model, name: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...], record: Callable[[], Any]
 ) -> Kernel:
-    key = hashlib.sha256(f"{model.key} {name}".encode()).hexdigest()
     shown = (
         name.split()[-1].removesuffix("_loaded").removesuffix("_derivatives") if "jacobian" not in name else "jacobian"
     )
-    return compile_program(Program(shown, inputs, outputs, key, record))
+    return kernel_of(model, name, shown, inputs, outputs, record)
 
 
 def _unrolled(model: Model, q: Quantity) -> Any:

@@ -33,6 +33,7 @@ from cardan.model.model import Model
 from cardan.program.march import March
 from cardan.program.program import Port, Program
 from cardan.structure.kernels import function_of, parameter_arguments
+from cardan.structure.large import correction_kernel, is_divided, usual_independence
 from cardan.structure.rows import generic_configurations, kept_rows, usual_key
 
 NEWTON_STEPS = 3  # the gap left is the square of the last one seen
@@ -177,6 +178,8 @@ def project(
     """
     t = np.asarray(t, dtype=float)
     p = parameter_arguments(model) if parameters is None else parameters
+    if is_divided(model, SPATIAL):
+        return _project_large(model, q, v, t, p, threads)
     with np.errstate(all="ignore"):
         found: tuple[np.ndarray, np.ndarray, np.ndarray] = projection_kernel(model)(
             q, v, np.zeros_like(t), t, *p, np.asarray(float(NEWTON_STEPS)), threads=threads
@@ -184,8 +187,26 @@ def project(
     return found
 
 
+def _project_large(
+    model: Model, q: np.ndarray, v: np.ndarray, t: np.ndarray, parameters: Sequence[np.ndarray], threads: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The same of a mechanism that is divided into pieces."""
+    kernel, gap = correction_kernel(model, SPATIAL), np.zeros(())
+    kernel = kernel.at_values(parameters[0]) if parameters else kernel
+    time = (t,) if model.depends_on_time else ()
+    with np.errstate(all="ignore"):
+        for _ in range(NEWTON_STEPS):
+            q, v, _, gap = kernel(q, v, *time, threads=threads)
+    return q, v, gap
+
+
 def independence(model: Model, q: np.ndarray, t: float, parameters: Sequence[np.ndarray]) -> Any:
     """How far the rows are from depending on one another at configurations (..., nq): about 1 where it is usual."""
+    if is_divided(model, SPATIAL):
+        kernel = correction_kernel(model, SPATIAL)
+        kernel = kernel.at_values(parameters[0]) if parameters else kernel
+        time = (np.asarray(t, dtype=float),) if model.depends_on_time else ()
+        return kernel(q, np.zeros(model.nv), *time)[2] / usual_independence(model, SPATIAL)
     kernel = _INDEPENDENCE.find(model, None, lambda: _independence_kernel(model.unbound))
     values = [p.reshape(-1, p.shape[-1])[0] for p in parameters]
     return kernel(q, np.asarray(float(t)), *values)

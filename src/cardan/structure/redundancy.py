@@ -14,7 +14,9 @@ from cardan.model.tree import weightless_links
 from cardan.model.values import counted
 from cardan.structure.assemble import assemble
 from cardan.structure.kernels import tree_kernel
-from cardan.structure.rows import SMALL, generic_configurations, pivots, scaled_rows, usual
+from cardan.structure.rows import SMALL, generic_configurations, independent_rows, pivots, scaled_rows, usual
+from cardan.structure.sparse_rank import independent_at, left_out_by_plane
+from cardan.structure.sparse_rows import has_sparse_rows
 
 _TIED: Slot[None, bool] = Slot("whether prescribed motions depend on other constraints, of a mechanism that can move")
 
@@ -25,7 +27,8 @@ class Redundancy:
 
     `kutzbach` is the Gruebler-Kutzbach count, six freedoms a body less the rows of every joint; `freedoms` the
     number that really is, from the `rank` of the tree's constraint rows; `groups` lists sets of constraints that
-    depend on one another, by joint and direction; `redundant` how many rows too many there are.
+    depend on one another, by joint and direction (of a large mechanism, more than 64 links, only those that are
+    redundant because it moves in a plane); `redundant` how many rows too many there are.
     """
 
     model: str
@@ -72,6 +75,10 @@ def redundancy(model: Model) -> Redundancy:
     kutzbach = 6 * model.nb - removed
     if n == 0:
         return Redundancy(model.name, kutzbach, 0, 0, model.nv, ())
+    if has_sparse_rows(model):
+        kept = independent_rows(model)
+        alone = tuple((model.rows[k].name,) for k in left_out_by_plane(model))
+        return Redundancy(model.name, kutzbach, n, len(kept), model.nv - len(kept), alone)
     J = [scaled_rows(model, q) for q in generic_configurations(model)]
     ranks = [len(pivots(matrix)) for matrix in J]
     best = usual(ranks)
@@ -122,7 +129,12 @@ def _require_motion(model: Model) -> bool:
         _require_inertia(model)
     if not moved:
         return False
-    J, fixed = scaled_rows(model, generic_configurations(model)[0]), [row.owner not in moved for row in model.rows]
+    fixed = [row.owner not in moved for row in model.rows]
+    if has_sparse_rows(model):
+        return found.rank < len(independent_at(model, generic_configurations(model)[0], np.array(fixed))) + fixed.count(
+            False
+        )
+    J = scaled_rows(model, generic_configurations(model)[0])
     return len(pivots(J)) < len(pivots(J[fixed])) + fixed.count(False)
 
 

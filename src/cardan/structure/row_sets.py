@@ -17,23 +17,34 @@ import numpy as np
 
 from cardan.algebra.linsolve import tree_factor, tree_solve
 from cardan.algebra.matrix import Matrix, constant, mirrored
+from cardan.errors import ModelError
 from cardan.formulation.dynamics import constraint_rows, time_port
 from cardan.formulation.quantity import Inputs, Quantity, fixed
 from cardan.formulation.solve import regularisation
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.on_card import require_host
-from cardan.structure.assemble import constraint_kernels
-from cardan.structure.kernels import FreeKernel, compile_quantity, parameter_arguments, time_argument, tree_kernel
+from cardan.structure.assemble import constraint_kernels, moved_by
+from cardan.structure.kernels import (
+    LOOP_PAST,
+    FreeKernel,
+    compile_quantity,
+    parameter_arguments,
+    time_argument,
+    tree_kernel,
+)
 from cardan.structure.projection import METRIC
 from cardan.structure.rows import (
     ROUNDING,
     generic_configurations,
     independent_rows,
+    real_rows,
     row_matrix,
     row_sizes,
     usual_key,
 )
+from cardan.structure.sparse_rank import left_out_by_plane, spans
+from cardan.structure.sparse_rows import has_sparse_rows
 
 # Relative to what is usual for a row, as squares of sines: smaller pivots of the rows kept ask for another choice, and
 # so does a larger part of a row left out that the rows kept do not span.
@@ -58,12 +69,30 @@ def _is_settled(model: Model) -> bool:
     rows = independent_rows(model)
     if len(rows) == len(model.rows):
         return True
+    if has_sparse_rows(model):
+        return _is_settled_large(model, rows)
     rng = np.random.default_rng(2)
     places = generic_configurations(model)
     for _ in range(OPEN_TRIALS):
         places.append(np.asarray(tree_kernel(model, "plus")(places[0], rng.uniform(-1.5, 1.5, model.nv))))
+    every = np.asarray(constraint_kernels(model)[1](np.array(places), *time_argument(model, 0.0))[0])
+    if not np.delete(real_rows(model, every), rows, axis=1).any():
+        return True  # what is left out is nothing: out of the plane in which the mechanism moves
     found = _judged(model, np.array(places), rows)
     return bool((found >= GOOD / 10).all())
+
+
+def _is_settled_large(model: Model, rows: list[int]) -> bool:
+    if len(rows) + len(left_out_by_plane(model)) == len(model.rows):
+        return True
+    rng, q = np.random.default_rng(2), generic_configurations(model)[0]
+    if all(spans(model, moved_by(model, q, rng.uniform(-0.5, 0.5, model.nv)), rows) for _ in range(2)):
+        return True
+    raise ModelError(
+        f"model {model.name!r}: {len(model.rows) - len(rows)} of its constraint rows are redundant only because its "
+        f"loops are closed as they are; with more than {LOOP_PAST} links rows are not chosen again on the way; leave "
+        "out joints that hold what others hold already"
+    )
 
 
 def _judged(model: Model, q: np.ndarray, rows: list[int], t: Any = 0.0) -> np.ndarray:

@@ -10,16 +10,21 @@ import hashlib
 import numpy as np
 
 from cardan.errors import ModelError
+from cardan.formulation.absolute import Absolute
 from cardan.formulation.dynamics import shape_of
 from cardan.formulation.formulation import Formulation
 from cardan.model.memory import Slot
 from cardan.model.model import Model
-from cardan.structure.assemble import assemble, closed_start, constraint_kernels
-from cardan.structure.kernels import equations_at, time_argument, tree_kernel
+from cardan.structure.assemble import assemble, closed_start, constraint_kernels, moved_by
+from cardan.structure.kernels import equations_at, time_argument
+from cardan.structure.sparse_assembly import consistent_velocity
+from cardan.structure.sparse_rank import independent_at, left_out_by_plane, spans
+from cardan.structure.sparse_rows import has_sparse_rows, row_labels
 
 SMALL = 1e-8  # of rows of unit length: less is dependence
 ROUNDING = 1e-11  # of what a row is computed from: less is none
 SAMPLES = 5
+LARGE_SAMPLES = 3
 
 _KEPT: Slot[str, list[int]] = Slot("constraint rows that are kept, by formulation")
 _INDEPENDENT: Slot[None, list[int]] = Slot("independent rows of the tree")
@@ -43,7 +48,9 @@ def _kept_rows(model: Model, formulation: Formulation) -> list[int]:
     leading = range(formulation.leading_rows(model))
     if not model.has_rows and leading:
         return list(leading)
-    number = {label.name: k for k, label in enumerate(shape_of(model, formulation).rows.labels)}
+    large = has_sparse_rows(model) and isinstance(formulation, Absolute)
+    labels = row_labels(model) if large else shape_of(model, formulation).rows.labels
+    number = {label.name: k for k, label in enumerate(labels)}
     if set(model.rows.names) <= number.keys():
         # rows of the tree's joints never depend on one another, and they leave to the others what the tree leaves
         left_out = set(range(len(model.rows))) - set(independent_rows(model))
@@ -71,10 +78,30 @@ def independent_rows(model: Model) -> list[int]:
 def _independent_rows(model: Model) -> list[int]:
     if not model.has_rows:
         return []
+    if has_sparse_rows(model):
+        return _independent_large(model)
     if model.rows_at is not None:
         return sorted(pivots(scaled_rows(model, model.rows_at)))
     chosen = [pivots(scaled_rows(model, q)) for q in generic_configurations(model)]
     return sorted(chosen[usual([len(rows) for rows in chosen])])
+
+
+def _independent_large(model: Model) -> list[int]:
+    """The same by sparse elimination: where the start has full rank, so have all configurations near it."""
+    if model.rows_at is not None:
+        return independent_at(model, model.rows_at)
+    home, q = closed_start(model)
+    if len(home.rows) == len(model.rows):
+        rows = independent_at(model, q)
+        if len(rows) + len(left_out_by_plane(model)) == len(model.rows):
+            return rows
+    places = generic_configurations(model)
+    chosen = [independent_at(model, q) for q in places]
+    best = usual([len(rows) for rows in chosen])
+    # rows that are dependent with open loops too are left out rather than others, since they are so everywhere
+    open_loops = moved_by(model, places[best], np.random.default_rng(2).uniform(-0.5, 0.5, model.nv))
+    rows = independent_at(model, open_loops)
+    return rows if len(rows) == len(chosen[best]) and spans(model, places[best], rows) else chosen[best]
 
 
 def usual(ranks: list[int]) -> int:
@@ -106,27 +133,30 @@ def _generic_configurations(model: Model) -> list[np.ndarray]:
     rng = np.random.default_rng(1)
     model, q = closed_start(model)
     found = [] if model.has_rows else [q]
-    for _ in range(20 * SAMPLES):
+    samples = LARGE_SAMPLES if has_sparse_rows(model) else SAMPLES
+    for _ in range(20 * samples):
         try:
             found.append(assemble(model, _nudged(model, q, rng))[0])
         except ModelError:
             continue  # that nudge led nowhere; another will do
-        if len(found) == SAMPLES:
+        if len(found) == samples:
             break
     return found or [q]
 
 
 def _nudged(model: Model, q: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     """A configuration up to a third of a radian or metre away, along the freedoms that there are at q."""
-    J = scaled_rows(model, q)
     wish = rng.uniform(-1, 1, model.nv)
-    along = wish - np.linalg.pinv(J, rcond=SMALL) @ (J @ wish)
+    if has_sparse_rows(model):
+        still = np.zeros(len(model.rows))
+        along = consistent_velocity(model, q, wish, np.ones(model.nv, dtype=bool), 0.0, still)[0]
+    else:
+        J = scaled_rows(model, q)
+        along = wish - np.linalg.pinv(J, rcond=SMALL) @ (J @ wish)
     length = float(np.linalg.norm(along))
     if length > 1e-9:
         wish = along
-    return np.asarray(
-        tree_kernel(model, "plus")(q, rng.uniform(0.15, 0.3) * wish / max(float(np.abs(wish).max(initial=0.0)), 1e-300))
-    )
+    return moved_by(model, q, rng.uniform(0.15, 0.3) * wish / max(float(np.abs(wish).max(initial=0.0)), 1e-300))
 
 
 def row_matrix(model: Model, q: np.ndarray) -> np.ndarray:

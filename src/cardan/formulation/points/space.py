@@ -64,6 +64,7 @@ class VertexKinematics(Kinematics):
 class PointsInSpace(Absolute):
     """Particles of mechanisms in space."""
 
+    divides = False
     name = "points"
     about = "particles of mechanisms in space"
     width = 12

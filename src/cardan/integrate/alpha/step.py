@@ -125,25 +125,28 @@ class AlphaCoefficients:
 
 @dataclass
 class AlphaPoint:
-    """State at the end of a step: time, coordinates, rates, their derivative, `a`, the multipliers and the power."""
+    """State at the end of a step: time, coordinates, rates, their derivative, `a`, the multipliers and the power.
 
-    t: Scalar
-    q: Matrix
-    v: Matrix
-    vdot: Matrix
-    a: Matrix
-    lam: Matrix
-    eta: Matrix
-    power: Matrix
+    Symbols, or numbers on large mechanisms (`alpha.large`).
+    """
+
+    t: Any
+    q: Any
+    v: Any
+    vdot: Any
+    a: Any
+    lam: Any
+    eta: Any
+    power: Any
 
 
 @dataclass
 class NewtonUnknowns:
     """Newton's unknowns, scaled alike: accelerations, multipliers, and the correction of positions."""
 
-    z: Matrix
-    lam: Matrix
-    eta: Matrix
+    z: Any
+    lam: Any
+    eta: Any
 
 
 def begin(eq: AlphaEquations, t: Scalar, q: Matrix, v: Matrix, given: Given) -> AlphaPoint:
@@ -184,11 +187,11 @@ def linearise(
     """Newton's equations at an iterate; `u` is the velocity residual of the constraints."""
     import casadi as ca
 
-    q_a, v_a, vdot_a = _slopes(c, h)
-    q, turned = eq.plus(p.q, _shift(c, p, x.z, h), *given.parameters)
+    q_a, v_a, vdot_a = slopes(c, h)
+    q, turned = eq.plus(p.q, shift(c, p, x.z, h), *given.parameters)
     phi, phi_q = eq.geometry(p.t + h, q, *given.about, *given.parameters)
     G = phi_q @ turned
-    v, vdot = _rates(c, p, x.z - G.T @ x.eta, h)
+    v, vdot = rates_after(c, p, x.z - G.T @ x.eta, h)
     found = eq.balance(p.t + h, q, v, vdot, x.lam, given.tau, *given.about, *given.parameters)
     r, u, M, J, r_v, r_q, u_q, power = found
     S0 = vdot_a * eq.lend(M) + v_a * r_v
@@ -213,9 +216,9 @@ def correct(
     dz, dlam, deta = ca.vertsplit(found, [0, n, n + m, n + m + eq.m_positions])
     new = NewtonUnknowns(x.z + dz, x.lam + dlam, x.eta + deta)
     a = new.z - G.T @ new.eta
-    q = eq.plus(p.q, _shift(c, p, new.z, h), *given.parameters)[0]
-    v, vdot = _rates(c, p, a, h)
-    q_a, v_a, _ = _slopes(c, h)
+    q = eq.plus(p.q, shift(c, p, new.z, h), *given.parameters)[0]
+    v, vdot = rates_after(c, p, a, h)
+    q_a, v_a, _ = slopes(c, h)
     speed = ca.norm_inf(v) + ca.norm_inf(p.v) + h * ca.norm_inf(p.a)
     moved = q_a * ca.norm_inf(dz) / (1 + ca.norm_inf(q) + h * speed)
     sped = v_a * ca.norm_inf(dz - G.T @ deta) / (1 + speed)
@@ -223,20 +226,30 @@ def correct(
     return new, AlphaPoint(p.t + h, q, v, vdot, a, new.lam, new.eta, linear.power), ca.fmax(moved, sped)
 
 
-def _slopes(c: AlphaCoefficients, h: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+def slopes(c: AlphaCoefficients, h: Scalar) -> tuple[Any, Any, Any]:
     """Derivatives of position, velocity and `vdot'` by `a'`."""
     return c.beta * h * h, c.gamma * h, (1 - c.alpha_m) / (1 - c.alpha_f)
 
 
-def _shift(c: AlphaCoefficients, p: AlphaPoint, z: Matrix, h: Scalar) -> Matrix:
+def shift(c: AlphaCoefficients, p: AlphaPoint, z: Any, h: Scalar) -> Any:
     """`D`."""
     return h * p.v + h * h * ((0.5 - c.beta) * p.a + c.beta * z)
 
 
-def _rates(c: AlphaCoefficients, p: AlphaPoint, a: Matrix, h: Scalar) -> tuple[Matrix, Matrix]:
+def rates_after(c: AlphaCoefficients, p: AlphaPoint, a: Any, h: Scalar) -> tuple[Any, Any]:
     """`v'` and `vdot'`."""
     v = p.v + h * ((1 - c.gamma) * p.a + c.gamma * a)
     return v, ((1 - c.alpha_m) * a + c.alpha_m * p.a - c.alpha_f * p.vdot) / (1 - c.alpha_f)
+
+
+LONGER = 10.0  # a step this many times as long as the last one cannot use its `a`
+
+
+def rescaled(s: Mapping[str, np.ndarray], h: np.ndarray) -> np.ndarray:
+    """`a` (B, n) of states whose next steps have other lengths `h` (B,): it is `vdot` a part of a step later."""
+    ratio = h / s["h"]
+    ratio = np.where(ratio < LONGER, ratio, 0.0)[:, None]  # 0: restart with a = vdot
+    return np.asarray(s["vdot"] + ratio * (s["a"] - s["vdot"]))
 
 
 def _small(size: Matrix) -> Matrix:

@@ -200,9 +200,6 @@ def _from_memory(value: Any, entries: list[Any], memory: Any) -> Any:
     return ca.SX(value.sparsity(), ca.vertcat(*(e if e.is_constant() else next(read) for e in entries)))
 
 
-LONGER = 10.0  # a step this many times as long as the last one cannot use its `a`
-
-
 class AlphaStepper(BatchStepper):
     """Integrates a model by the generalised-alpha method, in any formulation.
 
@@ -239,10 +236,7 @@ class AlphaStepper(BatchStepper):
         return self._run(s, end, self.rho, np.asarray(1.0), self.tau, *self.parameters)
 
     def _with_length(self, s: States, h: np.ndarray) -> States:
-        # `a` is `vdot` a part of a step later, so it changes with the length of the step
-        ratio = h / s["h"]
-        ratio = np.where(ratio < LONGER, ratio, 0.0)[:, None]  # 0: restart with a = vdot
-        return {**s, "h": h, "a": s["vdot"] + ratio * (s["a"] - s["vdot"])}
+        return {**s, "h": h, "a": text.rescaled(s, h)}
 
     def _stepped(self, start: States, h: np.ndarray, tau: np.ndarray, parameters: list[np.ndarray]) -> States:
         begun = {**self._with_length(start, h), "outcome": np.zeros(len(h))}

@@ -24,7 +24,7 @@ from cardan.integrate.driver import MetEvent, RunSamples, inner_breaks, sides
 from cardan.integrate.explicit.stepper import OPEN, ExplicitStepper, joined_state, split, split_state
 from cardan.integrate.stepper import ON_STEP, STRETCH, Arrival, EnergyNotes, Outcome, States, next_stop
 from cardan.machines.cuda import driver
-from cardan.machines.cuda.entry import words_of
+from cardan.machines.cuda.forms import words_of
 from cardan.machines.cuda.kernel import Entry, block_of
 from cardan.machines.cuda.place import Place
 from cardan.machines.cuda.rows import Rows, downloaded, move, uploaded

@@ -50,34 +50,44 @@ class StepArguments:
 
 def large_tree_march(graphs: Graphs, tableau: Tableau, events: tuple[Event, ...], *, controlled: bool) -> March:
     """A march of steps whose error is controlled or, if not `controlled`, of one step of given length."""
-    return _LargeTreeStep(graphs, tableau, events, controlled).march()
+    return LargeTreeStep(graphs, tableau, events, controlled).march()
 
 
-class _LargeTreeStep:
+class LargeTreeStep:
     """A march under construction. `kq0`, `kq1`, ... and `kv0`, ... are the stages."""
 
     def __init__(self, graphs: Graphs, tableau: Tableau, events: tuple[Event, ...], controlled: bool) -> None:
         self.graphs, self.tableau, self.events, self.controlled = graphs, tableau, events, controlled
         self.model = graphs.motion.model
         self.nq, self.nv = self.model.nq, self.model.nv
-        q, v, g = (self.nq, 1), (self.nv, 1), (len(events), 1)
-        one = (1, 1)
-        state = {"t": one, "q": q, "v": v, "a": v}
-        if controlled:
-            state |= {name: one for name in ("h", "e", "steps", "outcome", "event")}
-        state |= {
-            "work": one,
-            **({"speed": one} if controlled else {}),
-            **({"g": g} if events else {}),
-        }
-        scratch = {name: one for name in ("length", "squares", "size", "accept", "mean_power", "new_speed")}
-        scratch |= {"new_q": q, "new_v": v, "new_g": g}
-        scratch |= {f"k{name}{i}": size for i in range(tableau.stages) for name, size in (("q", q), ("v", v))}
         self.pause = ["pause"] if tableau.adaptive else []
         data = {name: (1, 1) for name in ((*CONTROL, *self.pause) if controlled else ("h",))}
+        data["tau"] = (self.nv, 1)
+        if self.model.parameters:
+            data["p"] = (self.model.parameters.size, 1)
+        state, scratch = self._state(), self._scratch()
         self.carried, self.scratch = len(state), len(scratch)
-        self.arguments = StepArguments({**state, **scratch, **data, "tau": v})
+        self.arguments = StepArguments({**state, **scratch, **data})
         self.each = self.arguments.each
+
+    def _state(self) -> dict[str, tuple[int, int]]:
+        """What is carried from step to step: rows and columns of each."""
+        one, v = (1, 1), (self.nv, 1)
+        state = {"t": one, "q": (self.nq, 1), "v": v, "a": v}
+        if self.controlled:
+            state |= {name: one for name in ("h", "e", "steps", "outcome", "event")}
+        state["work"] = one
+        state |= {"speed": one} if self.controlled else {}
+        return state | ({"g": (len(self.events), 1)} if self.events else {})
+
+    def _scratch(self) -> dict[str, tuple[int, int]]:
+        """What lasts for one step."""
+        one, q, v = (1, 1), (self.nq, 1), (self.nv, 1)
+        scratch = {name: one for name in ("length", "squares", "size", "accept", "mean_power", "new_speed")}
+        scratch |= {"new_q": q, "new_v": v, "new_g": (len(self.events), 1)}
+        return scratch | {
+            f"k{name}{i}": size for i in range(self.tableau.stages) for name, size in (("q", q), ("v", v))
+        }
 
     def march(self) -> March:
         """All its parts."""
@@ -97,7 +107,7 @@ class _LargeTreeStep:
         """The length of the step; the sums are set to zero."""
 
         def choose(t: Matrix, h: Matrix, outcome: Matrix, *control: Matrix) -> Sequence[Any]:
-            return text.step_length(_state(t=t, h=h, outcome=outcome), self._control(*control)), 0, 0, 0, 0
+            return text.step_length(state_of(t=t, h=h, outcome=outcome), self._control(*control)), 0, 0, 0, 0
 
         if self.controlled:
             reads = " ".join(["t h outcome end max_step", *self.pause])
@@ -115,39 +125,47 @@ class _LargeTreeStep:
             return [rates, known if tableau.adaptive else self._accelerations("q", "v", "kv0")]
 
         def aim(length: Matrix, y: Matrix, *k: Matrix) -> Sequence[Any]:
-            return [text.stage_state(tableau, _step(length, y, k), i)[1]]
+            return [text.stage_state(tableau, step_of_one(length, y, k), i)[1]]
 
         at = tuple(map(number, ("new_q", "new_v")))
         return [
-            *self._for_both(aim, f"length * {_stages(i)}", "new_*"),
+            *self._for_both(aim, f"length * {stages_of(i)}", "new_*"),
             replace(rates, reads=at, writes=(number(f"kq{i}"),)),
             self._accelerations("new_q", "new_v", f"kv{i}"),
         ]
 
     def _mean(self, length: Matrix, v: Matrix, k: Sequence[Matrix]) -> Matrix:
         """The mean velocity `sum_i b_i v_i` of the stages, which gives the work of constant drives."""
-        return text.moved(_step(length, v, k), list(self.tableau.b @ self.tableau.A))[0]
+        return text.moved(step_of_one(length, v, k), list(self.tableau.b @ self.tableau.A))[0]
 
     def _accelerations(self, q: str, v: str, a: str) -> Scheduled:
         number = self.arguments.number
         return Scheduled(self.graphs.loop, (number(q), number(v), number("tau")), (number(a),))
 
-    def _finish(self) -> list[Any]:
-        """The state after the step."""
+    def _advanced(self) -> list[Any]:
+        """Position and velocity after the step."""
         tableau, each = self.tableau, self.each
 
         def move(length: Matrix, y: Matrix, *k: Matrix) -> Sequence[Any]:
-            return [text.moved(_step(length, y, k), list(tableau.b))[0]]
+            return [text.moved(step_of_one(length, y, k), list(tableau.b))[0]]
 
-        pieces = self._for_both(move, f"length * {_stages(tableau.stages)}", "new_*")
+        pieces = self._for_both(move, f"length * {stages_of(tableau.stages)}", "new_*")
         if tableau.semi_implicit:
             plus = each(lambda h, q, v: [self.graphs.plus(q, h * v, _NOTHING)], "length q new_v", "new_q")
             pieces = [pieces[1], plus]
         if self.model.quaternions:
             pieces.append(each(lambda q: [self.graphs.normalised(q)], "new_q", "new_q"))
+        return pieces
+
+    def _finish(self) -> list[Any]:
+        """The state after the step."""
+        pieces = self._advanced()
         if self.events:
             trace = trace_events(self.model, self.events)
-            pieces.append(each(lambda t, h, q, v: [trace(t + h, q, v)], "t length new_q new_v", "new_g"))
+            free = " p" if self.model.parameters else ""
+            pieces.append(
+                self.each(lambda t, h, q, v, *p: [trace(t + h, q, v, *p)], f"t length new_q new_v{free}", "new_g")
+            )
         return [*pieces, *(self._accepted_or_not() if self.controlled else self._always_accepted())]
 
     def _accepted_or_not(self) -> list[Each]:
@@ -158,7 +176,7 @@ class _LargeTreeStep:
 
         def measure(*x: Matrix) -> Sequence[Any]:
             squares, size, length, y, new, rtol, atol, *k = x
-            step = _step(length, y, k)
+            step = step_of_one(length, y, k)
             more = text.measure(step, StepResult(new, _none(), *text.estimate(tableau, step)), rtol, atol)
             return squares + more[0], size + more[1]
 
@@ -167,7 +185,7 @@ class _LargeTreeStep:
 
         def decide(*x: Matrix) -> Sequence[Any]:
             length, squares, size, new_g, *rest = x
-            control, s = self._control(*rest[len(names) :]), _state(**dict(zip(names, rest, strict=False)))
+            control, s = self._control(*rest[len(names) :]), state_of(**dict(zip(names, rest, strict=False)))
             directions = np.array([event.direction for event in self.events])
             accept, to = text.decide(tableau, s, control, length, squares, size, new_g, directions, self.nq + self.nv)
             return [*(getattr(to, name) for name in names), accept, text.is_running(to, control)]
@@ -176,7 +194,7 @@ class _LargeTreeStep:
             accept, W, length, power, new_speed, speed = x
             return where(accept, W + length * power, W), where(accept, ca.fmax(new_speed, speed), speed)
 
-        measured = f"squares size length * new_* rtol atol {_stages(tableau.stages)}"
+        measured = f"squares size length * new_* rtol atol {stages_of(tableau.stages)}"
         own, limits = " ".join(names), " ".join(["end max_step", *self.pause])
         pieces = [
             self.each(measure, measured.replace("*", "q"), "squares size", self.nq),
@@ -200,7 +218,7 @@ class _LargeTreeStep:
         pieces = [
             self.each(
                 lambda total, tau, length, v, *k: [total + tau * self._mean(length, v, k)],
-                f"mean_power tau length v {_stages(self.tableau.stages).replace('*', 'v')}",
+                f"mean_power tau length v {stages_of(self.tableau.stages).replace('*', 'v')}",
                 "mean_power",
                 self.nv,
             ),
@@ -222,16 +240,16 @@ def _none() -> Any:
     return ca.SX(0, 1)
 
 
-def _stages(count: int) -> str:
+def stages_of(count: int) -> str:
     """Names of the first stages."""
     return " ".join(f"k*{i}" for i in range(count))
 
 
-def _step(length: Matrix, y: Matrix, k: Sequence[Matrix]) -> Step:
+def step_of_one(length: Matrix, y: Matrix, k: Sequence[Matrix]) -> Step:
     """A step of one coordinate, in the place of a position."""
     return Step(0.0, y, _none(), length, [(kj, _none(), _none()) for kj in k])
 
 
-def _state(**known: Matrix) -> ExplicitState:
+def state_of(**known: Matrix) -> ExplicitState:
     """A state of which only some parts are used."""
     return ExplicitState(**{name: known.get(name, _none()) for name in STATE})

@@ -34,8 +34,9 @@ from cardan.integrate.kernel import Given
 from cardan.integrate.stepper import STRETCH, Outcome
 from cardan.model.model import Model
 from cardan.structure.kernels import function_of, is_large, tree_quantity
+from cardan.structure.large import is_divided, large_schedules, usual_independence
 from cardan.structure.projection import Projection
-from cardan.structure.rows import kept_rows, usual_key
+from cardan.structure.rows import independent_rows, kept_rows, usual_key
 
 
 @dataclass(frozen=True)
@@ -56,6 +57,10 @@ class ExplicitEquations:
     @property
     def key(self) -> str:
         """Everything that distinguishes these equations from others of the same model."""
+        if self.divided:
+            how = f"{' careful' if self.careful else ''} rows {self.rows}"
+            distance = usual_independence(self.model.unbound, self.formulation) if self.projects else 1.0
+            return f"{self.formulation.facts(self.model)} divided{how} usual {distance!r}"
         looped = " looped" if self.looped else ""
         tree_rows = kept_rows(self.model.unbound, SPATIAL)
         how = f"{looped}{' careful' if self.careful else ''} rows {self.rows} {tree_rows} baumgarte {self.baumgarte}"
@@ -70,7 +75,7 @@ class ExplicitEquations:
     @property
     def has_recursion(self) -> bool:
         """Whether the accelerations are those of a recursion for plain trees."""
-        return self.model.is_plain and self.formulation.has_recursions
+        return self.model.is_plain and self.formulation.has_recursions and not self.divided
 
     @property
     def carries_power(self) -> bool:
@@ -80,12 +85,20 @@ class ExplicitEquations:
     @property
     def looped(self) -> bool:
         """Whether the accelerations are computed by a loop over the links, as for large trees."""
-        return self.has_recursion and self.formulation is SPATIAL and is_large(self.model)
+        return self.divided or (self.has_recursion and self.formulation is SPATIAL and is_large(self.model))
+
+    @property
+    def divided(self) -> bool:
+        """Whether they are computed by loops over the pieces and connections of a large mechanism."""
+        return self.baumgarte is None and is_divided(self.model, self.formulation)
 
     def graphs(self) -> Graphs:
         """Record the graphs."""
         model = self.model
         loop = None
+        if self.divided:
+            large = large_schedules(model, self.formulation, self.rows)
+            return Graphs(self, large.motion, None, None, None, None, large)
         if self.has_recursion:
             forward = tree_quantity(self.formulation, "forward_dynamics")
             if self.looped:
@@ -116,6 +129,8 @@ class Graphs:
     rates_function: Any
     plus_function: Any
     projection: Projection | None
+    large: Any = None
+    """The schedules of a mechanism that is divided into pieces (`structure.large.LargeSchedules`)."""
 
     def accelerations(self, t: Scalar, q: Matrix, v: Matrix, given: Given) -> tuple[Matrix, Matrix]:
         """`vdot`, and the power `P` that enters."""
@@ -158,6 +173,8 @@ def equations_of(model: Model, formulation: Formulation, baumgarte: float | None
     found = ExplicitEquations(model, formulation, (), baumgarte)
     if found.has_recursion:
         return found
+    if found.divided:
+        return ExplicitEquations(model, formulation, tuple(independent_rows(model)), baumgarte)
     return ExplicitEquations(model, formulation, tuple(kept_rows(model, formulation)), baumgarte)
 
 
@@ -179,7 +196,8 @@ LARGEST, LARGEST_SINGLE = 1e300, 1e30  # a larger state counts as infinite; in f
 class Step:
     """A step in progress: start time and state, length `h`, and the stages so far, `K[i] = (kq, kv, P)`.
 
-    `low` are the low parts of `q` and `v` where these are pairs (`ExplicitState`).
+    `low` are the low parts of `q` and `v` where these are pairs (`ExplicitState`). With `summed` `K` has one entry, the
+    sum of all stages, each by its weight in the result.
     """
 
     t: Scalar
@@ -188,11 +206,19 @@ class Step:
     h: Matrix
     K: list[tuple[Matrix, Matrix, Matrix]]
     low: tuple[Matrix, Matrix] | None = None
+    summed: bool = False
+
+    def weights(self, tableau: Tableau) -> list[float]:
+        """Weights of the entries of `K` in the result."""
+        return [1.0] if self.summed else [float(w) for w in tableau.b]
 
 
 def stage_state(tableau: Tableau, step: Step, i: int | Scalar) -> tuple[Scalar, Matrix, Matrix]:
-    """Time, `q_i` and `v_i` of stage i; the index of the stage may be a symbol."""
-    weights = [pick(tableau.A[:, j], i) for j in range(tableau.stages)]
+    """Time, `q_i` and `v_i` of stage i; the index of the stage may be a symbol.
+
+    Where a stage reads only the one before it, a `summed` step has that one alone in `K`.
+    """
+    weights = [pick(column, i) for column in ([tableau.before] if step.summed else tableau.A.T)]
     return step.t + pick(tableau.c, i) * step.h, *moved(step, weights)
 
 
@@ -208,9 +234,9 @@ def moved(step: Step, weights: Sequence[Scalar]) -> tuple[Matrix, Matrix]:
 def work(tableau: Tableau, step: Step) -> Matrix:
     """Work (J) that enters in the step, `h sum_i b_i P_i`."""
     total = zeros(1, None, step.h)
-    for w, (_, _, P) in zip(tableau.b, step.K, strict=True):
+    for w, (_, _, P) in zip(step.weights(tableau), step.K, strict=True):
         if w != 0:
-            total = total + float(w) * P
+            total = total + w * P
     return step.h * total
 
 
@@ -273,9 +299,17 @@ class VelocityCorrection:
         """
         import casadi as ca
 
-        part = PART_OF_TOLERANCE * control.rtol if adaptive else LARGEST_CORRECTION
+        return self.judged_by(ca.dot(self.M, v**2), ca.sum1(self.M), control, adaptive, careful)
+
+    def judged_by(
+        self, energy: Matrix, inertia: Matrix, control: StepControl, adaptive: bool, careful: bool
+    ) -> tuple[Matrix, Matrix]:
+        """The same from the sums `sum M_ii v_i^2` and `sum M_ii`."""
+        import casadi as ca
+
+        part: Any = PART_OF_TOLERANCE * control.rtol if adaptive else LARGEST_CORRECTION
         part, rest = part + 2 * (NOISE * control.rtol) ** 2, 2 * (NOISE * control.atol) ** 2
-        accepted = ca.dot(self.M, part * v**2 + rest)
+        accepted = part * energy + rest * inertia
         far = self.independence > NEARLY_DEPENDENT  # false for NaN
         if adaptive or careful:
             return self.removed <= accepted, ca.logic_not(far)
@@ -288,7 +322,7 @@ def result(graphs: Graphs, tableau: Tableau, step: Step, given: Given) -> StepRe
 
     if step.low is not None:
         return _paired_result(graphs, tableau, step, step.low, given)
-    q, v = moved(step, list(tableau.b))
+    q, v = moved(step, step.weights(tableau))
     if tableau.semi_implicit:
         q = graphs.plus(step.q, step.h * v, given)
     eq, ev = estimate(tableau, step)
@@ -310,7 +344,7 @@ def _paired_result(
     """The same of fixed steps whose states are pairs: what rounding takes from a sum is kept for the next one."""
     import casadi as ca
 
-    dq, dv = moved(Step(step.t, step.q * 0, step.v * 0, step.h, step.K), list(tableau.b))
+    dq, dv = moved(Step(step.t, step.q * 0, step.v * 0, step.h, step.K), step.weights(tableau))
     v, v_lo = added(step.v, dv + low[1], step.h)
     if tableau.semi_implicit:
         dq = graphs.rates(step.q, step.h * v, given)

@@ -15,6 +15,7 @@ import numpy as np
 from cardan.algebra.matrix import where
 from cardan.integrate.events import BISECTIONS, DONE, Bracket, Event, changed_sign, per_system
 from cardan.integrate.explicit import step as text
+from cardan.integrate.explicit.large_mechanisms import large_mechanism_march
 from cardan.integrate.explicit.large_trees import large_tree_march
 from cardan.integrate.explicit.step import (
     CONTROL,
@@ -37,6 +38,7 @@ from cardan.model.memory import Slot
 from cardan.program.march import March
 from cardan.program.program import Port
 from cardan.structure.kernels import tree_kernel
+from cardan.structure.large import correction_kernel, motion_kernel
 from cardan.structure.projection import project
 
 # Instructions of a whole step past which it is recorded in parts: compiling straight-line code takes more than linear
@@ -92,7 +94,7 @@ class ExplicitKernels(IntegratorKernels):
             import casadi as ca
 
             graphs, s, given, data = self._symbols()
-            a, power = s.v * 0, s.power
+            a, power = s.v * 0, s.power * 0  # of a large model by other kernels
             if graphs.loop is None:
                 a, power = graphs.accelerations(s.t, *graphs.near(s.t, s.q, s.v, given), given)
             values = replace(s, a=a, power=power, g=self._events(s.t, s.q, s.v, given))
@@ -172,7 +174,8 @@ class ExplicitKernels(IntegratorKernels):
         graphs, s, given, data = self._symbols()
         tableau, first = self.tableau, int(self.tableau.adaptive)
         if graphs.loop is not None:
-            return large_tree_march(graphs, tableau, self.events, controlled=step_of == self._controlled_step)
+            march = large_tree_march if graphs.large is None else large_mechanism_march
+            return march(graphs, tableau, self.events, controlled=step_of == self._controlled_step)
         state, control, h, finish = step_of(graphs, s, given)
         low = (s.q_lo, s.v_lo) if self.paired else None
         # the first stage of a method that controls its error is the last one of the step before
@@ -185,20 +188,25 @@ class ExplicitKernels(IntegratorKernels):
             after, busy = finish(step)
             return March(((ca.Function("step", [*state, *control, *data], [*after, busy]), 1),), len(state))
         rows = {"kq": s.q.shape[0], "kv": s.v.shape[0], "kw": 1}
-        stages = [ca.SX.sym(name, n, tableau.stages) for name, n in rows.items()]
-        number, size = ca.SX.sym("i"), ca.SX.sym("length")
-        each = [[K[:, k] for K in stages] for k in range(tableau.stages)]
-        step = Step(s.t, s.q, s.v, size, [(kq, kv, kw) for kq, kv, kw in each], low)
+        number, size, width = ca.SX.sym("i"), ca.SX.sym("length"), 2 if tableau.is_chain else tableau.stages
+        stages = [ca.SX.sym(name, n, width) for name, n in rows.items()]
+        each = [(stages[0][:, k], stages[1][:, k], stages[2][:, k]) for k in range(width)]
+        step = Step(s.t, s.q, s.v, size, each[:1] if tableau.is_chain else each, low, tableau.is_chain)
         inputs = [*state, number, size, *stages, *control, *data]
         # set later stages to zero: their weights are zero, but zero times leftover NaN in memory would be NaN
         column = known or tuple(ca.SX.zeros(n) for n in rows.values())
-        filled = [ca.horzcat(k, ca.SX.zeros(k.shape[0], tableau.stages - 1)) for k in column]
+        filled = [ca.horzcat(k, ca.SX.zeros(k.shape[0], width - 1)) for k in column]
         opening = ca.Function("begin", inputs, [*state, first, h, *filled, 0])
         k = text.stage(graphs, tableau, step, number, given)
-        columns = [
-            ca.horzcat(*(where(number == j, new, K[:, j]) for j in range(tableau.stages)))
-            for new, K in zip(k, stages, strict=True)
-        ]
+        if tableau.is_chain:  # the stage before, and the sum of all
+            w = text.pick(tableau.b, number)
+            columns = [ca.horzcat(new, K[:, 1] + w * new) for new, K in zip(k, stages, strict=True)]
+            step = replace(step, K=each[1:])
+        else:
+            columns = [
+                ca.horzcat(*(where(number == j, new, K[:, j]) for j in range(width)))
+                for new, K in zip(k, stages, strict=True)
+            ]
         middle = ca.Function("stage", inputs, [*state, number + 1, size, *columns, 0])
         after, busy = finish(step)
         closing = ca.Function("finish", inputs, [*after, number, size, *stages, busy])
@@ -330,7 +338,7 @@ class ExplicitStepper(BatchStepper):
     def _evaluated(self) -> States:
         s = self.s
         found = self._values(self.kernels, s, self.tau, *self.parameters)
-        if self.motion.looped:
+        if self.motion.looped and not self.motion.divided:
             found["a"] = np.array(tree_kernel(self.model, "forward_dynamics")(s["q"], s["v"], self.tau))
         return found
 
@@ -338,7 +346,23 @@ class ExplicitStepper(BatchStepper):
         """Accelerations, power and values of events at states."""
         found: Any = kernels.evaluate(s["t"], s["q"], s["v"], *given)
         values = found if len(kernels.evaluated) > 1 else (found,)
-        return {name: np.array(value) for name, value in zip(kernels.evaluated, values, strict=True)}
+        answer = {name: np.array(value) for name, value in zip(kernels.evaluated, values, strict=True)}
+        if kernels.motion.divided:
+            answer["a"], answer["power"] = self._divided_values(kernels.motion, s, *given)
+        return answer
+
+    def _divided_values(
+        self, motion: ExplicitEquations, s: States, tau: np.ndarray, *parameters: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Accelerations and power of a mechanism that is divided into pieces, at states, or near them if `careful`."""
+        model, (q, v) = self.model, (s["q"], s["v"])
+        time = (s["t"],) if model.depends_on_time else ()
+        kernels = [kernel(model, motion.formulation) for kernel in (correction_kernel, motion_kernel)]
+        near, moving = (k.at_values(parameters[0]) if parameters else k for k in kernels)
+        for _ in range(text.STAGE_NEWTON_STEPS if motion.careful and motion.projects else 0):
+            q, v = near(q, v, *time)[:2]
+        a, _, power = moving(q, v, tau, *time)
+        return np.array(a), np.array(power)
 
     def _march(self, s: States, end: np.ndarray) -> States:
         s = self._run(s, end, *self._control, self.tau, *self.parameters)

@@ -42,6 +42,16 @@ class Tableau:
         """Whether the method estimates its own error."""
         return self.e is not None
 
+    @property
+    def before(self) -> np.ndarray:
+        """Weights (s,) in each stage of the one before it; 0 for the first."""
+        return np.array([0.0, *np.diagonal(self.A, -1)])
+
+    @property
+    def is_chain(self) -> bool:
+        """Whether each stage reads only the one before it, and there is no error estimate: then two sums are enough."""
+        return self.e is None and not np.tril(self.A, -2).any()
+
     @cached_property
     def key(self) -> str:
         """Everything that distinguishes it from another tableau, to the last bit."""

@@ -96,7 +96,7 @@ def dae_residual(model: Model, layout: DaeLayout) -> Quantity:
     shapes |= about_port(model, layout.of.formulation)
 
     def write(model: Model, s: Inputs) -> list[Matrix]:
-        F, stabiliser = _implicit(model, layout, s)
+        F, stabiliser = implicit(model, layout, s)
         F[: layout.of.nq] += stabiliser
         return [F]
 
@@ -108,19 +108,24 @@ def dae_jacobian(model: Model, layout: DaeLayout) -> Quantity:
 
     The derivative of `G^T mu` by q is left out: on the solution mu, and with it this derivative, is zero.
     """
-    import casadi as ca
-
-    n, nq, first = layout.n, layout.of.nq, sum(layout.sizes[:3])  # of mu
+    n = layout.n
     shapes: dict[str, Shape] = {"t": (), "cj": (), "y": (n,), "yp": (n,), "soft": (2,), "tau": (model.nv,)}
     shapes |= about_port(model, layout.of.formulation)
 
     def write(model: Model, s: Inputs) -> list[Matrix]:
-        F, stabiliser = _implicit(model, layout, s)
-        K = ca.jacobian(F, s["y"]) + s["cj"] * ca.jacobian(F, s["yp"])
-        K[:nq, first:] += ca.jacobian(stabiliser, s["y"])[:, first:]
-        return [ca.sparsify(K)]
+        return [newton_matrix(layout, *implicit(model, layout, s), s)]
 
     return Quantity("dae_jacobian", tuple(shapes), (("K", fixed(n, n)),), write=write, shapes=shapes)
+
+
+def newton_matrix(layout: DaeLayout, F: Matrix, stabiliser: Matrix, s: Inputs) -> Matrix:
+    """`dF/dy + cj dF/dy'` over the symbols `y`, `yp` and `cj`."""
+    import casadi as ca
+
+    nq, first = layout.of.nq, sum(layout.sizes[:3])  # of mu
+    K = ca.jacobian(F, s["y"]) + s["cj"] * ca.jacobian(F, s["yp"])
+    K[:nq, first:] += ca.jacobian(stabiliser, s["y"])[:, first:]
+    return ca.sparsify(K)
 
 
 def explicit_rates(model: Model) -> Quantity:
@@ -173,7 +178,7 @@ def dae_events(model: Model, layout: DaeLayout, graph: Any) -> Quantity:
     return Quantity("events", tuple(shapes), (("g", fixed(graph.numel_out(0))),), write=write, shapes=shapes)
 
 
-def _implicit(model: Model, layout: DaeLayout, s: Inputs) -> tuple[Matrix, Matrix]:
+def implicit(model: Model, layout: DaeLayout, s: Inputs) -> tuple[Matrix, Matrix]:
     """`F` without the stabilising term, and that term, `G^T mu`."""
     import casadi as ca
 
@@ -239,6 +244,9 @@ def events_of_row(model: Model, layout: DaeLayout, graph: Any) -> Any:
 
 class ImplicitSystem:
     """The equations of a model in one formulation. Times are in s; arguments called `tail` are made by `tail`."""
+
+    residual: Callable[..., Any]
+    jacobian: Callable[..., Any]
 
     def __init__(self, model: Model, formulation: Formulation, stabilised: bool) -> None:
         self.model, self.is_tree = model, formulation.in_tree

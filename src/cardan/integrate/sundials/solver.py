@@ -243,11 +243,15 @@ class SerialStepper:
         self.events: Any = None
         if events:
             self.event_values = events_of_one_system(model, events)
-            self.events = events_of_row(model.unbound, self.layout, self.event_values)
+            self.events = self.make_events(self.event_values)
         self.passed: dict[int, np.ndarray] = {}  # events (ne,) that systems met where they were restarted
         self.runs: list[SolverRun | None] = []  # None for a system that stays where it is
         self.arrivals: list[SystemArrival] = []
         self.resting = np.zeros(0, dtype=bool)
+
+    def make_events(self, graph: Any) -> Callable[..., Any]:
+        """Events, a function `graph` of (t, q, v) of the tree, as a function of (t, y, about)."""
+        return events_of_row(self.model.unbound, self.layout, graph)
 
     def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> SolverRun:
         """Make the run of a system; `given` are its drives and free parameters."""

@@ -57,9 +57,13 @@ class GearStepper(SerialStepper):
         self, model: Model, formulation: str | Formulation = "spatial", request: Request | None = None, *,
         tau: Any = None, form: str = "stabilised", max_order: int = 5,
     ) -> None:  # fmt: skip
-        self.system = system = ImplicitSystem(model.unbound, formulation_of(model, formulation), form == "stabilised")
+        self.system = system = self.make_system(model.unbound, formulation_of(model, formulation), form == "stabilised")
         self.layout, self.jacobian, self.pattern = system.layout, system.jacobian, system.pattern
         super().__init__(model, request, tau, max_order)
+
+    def make_system(self, model: Model, formulation: Formulation, stabilised: bool) -> ImplicitSystem:
+        """The equations."""
+        return ImplicitSystem(model, formulation, stabilised)
 
     def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> GearRun:
         """Make the run of a system."""

@@ -1,8 +1,9 @@
 """The kernel around a program's body, printed as LLVM IR for a GPU: one thread takes one row of a batch.
 
-`@rows` has 64-bit arguments only (`words_of` puts them together): the number of rows, then for each port its address,
-its strides in bytes along up to three axes of the batch, and along the axes of a row. The first batch axis runs along
-the threads, the others are the second and third axis of the grid. So arrays with any strides are read where they are.
+`@rows` has 64-bit arguments only (`forms.words_of` puts them together): the number of rows, then for each port its
+address, its strides in bytes along up to three axes of the batch, and along the axes of a row. The first batch axis
+runs along the threads, the others are the second and third axis of the grid. So arrays with any strides are read where
+they are.
 
 A graph is printed into the kernel. Any other body is the one that the CPU's loop calls, on one lane
 (`machines/llvm/batch_loop.py`): a thread copies its row into arrays of its own, which LLVM turns into registers.
@@ -13,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cardan.machines.cuda.driver import rest_of
+from cardan.machines.cuda.forms import ANY, DENSE, PACKED, SYMBOL
 from cardan.machines.cuda.stages import stage_lines
 from cardan.machines.llvm.batch_loop import print_body
 from cardan.machines.llvm.module import SHARING, Lines, Module, VectorType
@@ -24,16 +26,12 @@ from cardan.program.schedule import Schedule
 from cardan.program.stages import Stages
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from cardan.program.program import Recorded
 
-SYMBOL = "rows"
-THREADS = 64  # of a block
-BATCH_AXES = 3  # of a launch
 FLAT = 10_000  # operations up to which stages are one line: the cache of instructions has room for 8,000
+HELD, SPARE = 128, 16  # registers of a thread, and how many of them are not for values that wait
+QUICK = 10_000  # operations up to which a line is first tried without branches for other than ordinary numbers
 LONG = 5000  # operations from which on that line is two kernels in float64
-ANY, NARROW, PACKED, DENSE = "", "narrow", "packed", "dense"  # forms of arrays
 # rows of so many numbers pass through memory of the block, of at most so many bytes
 MANY, STAGED = 48, 36 * 1024
 _LARGE = 64  # elements of a port that stays in memory past which it is copied in a loop: code takes time to compile
@@ -113,12 +111,16 @@ def _parts(recorded: Recorded, dtype: str) -> list[Recorded]:
 
 
 def finished_text(module: Module, *symbols: str) -> str:
-    """The module's text with the largest number of threads of its kernels.
+    """The module's text with the largest number of threads of its kernels, and of registers of a thread.
 
-    One block at a time is enough: without this ptxas leaves long kernels 32 registers. Loops of stages stay loops.
+    Where all that waits fits it, the compiler is held to `HELD` registers: 16 warps run on a multiprocessor then. A few
+    more, which it would take to order freely, leave 12. Else one block at a time is enough: without this ptxas leaves
+    long kernels 32 registers. Loops of stages stay loops.
     """
-    most = module.threads
-    kernels = [f'!{{ptr @{symbol}, !"maxntidx", i32 {most}, !"minctasm", i32 1}}' for symbol in symbols]
+    size = module.type.bytes // 4
+    fits = size * module.waiting <= HELD - SPARE and size * (module.waiting + module.standing) <= HELD
+    bound = f'"maxnreg", i32 {HELD}' if fits else '"minctasm", i32 1'
+    kernels = [f'!{{ptr @{symbol}, !"maxntidx", i32 {module.threads}, !{bound}}}' for symbol in symbols]
     numbers = [0, *range(4, 3 + len(kernels))]
     bounds = f"!nvvm.annotations = !{{{', '.join(f'!{n}' for n in numbers)}}}\n"
     bounds += "".join(f"!{n} = {kernel}\n" for n, kernel in zip(numbers, kernels, strict=True))
@@ -126,49 +128,17 @@ def finished_text(module: Module, *symbols: str) -> str:
     return module.text() + bounds
 
 
-def words_of(
-    rows: int, ports: Sequence[tuple[int, Sequence[int], Sequence[int]]]
-) -> list[int]:  # fmt: skip
-    """Arguments of the kernel: each port has its address, its strides along the batch's axes, and along its own."""
-    words = [rows]
-    for address, batch, core in ports:
-        words += [address, *batch, *([0] * (BATCH_AXES - len(batch))), *core]
-    return words
-
-
-def form_of(
-    program: Program, rows: int, others: Sequence[int], ports: Sequence[tuple[int, Sequence[int], Sequence[int]]],
-    size: int,
-) -> str:  # fmt: skip
-    """What is known of arrays of numbers of `size` bytes, given as for `words_of`.
-
-    "narrow": one batch axis of fewer than 2^32 rows, strides from 0 to 2^32. "packed": the elements of a row lie side
-    by side in C order besides. "dense": so do the rows.
-    """
-    strides = [s for _, batch, core in ports for s in (*batch[:1], *core)]
-    if rows >= 2**32 or any(n > 1 for n in others) or not all(0 <= s < 2**32 for s in strides):
-        return ANY
-    form = DENSE
-    for port, (_, batch, core) in zip(program.ports, ports, strict=True):
-        n = port.matrix[1]
-        if tuple(core) != {0: (), 1: (size,), 2: (n * size, size)}[len(port.shape)]:
-            return NARROW
-        if batch[:1] != (port.size * size,):
-            form = PACKED
-    return form
-
-
 class _Entry(Lines):
     """The kernel under construction."""
 
     def __init__(self, program: Program, module: Module, form: str) -> None:
         super().__init__(module.type, "e")
-        self.program, self.module = program, module
+        self.program, self.module, self.form = program, module, form
         self.narrow, self.packed, self.dense = form != ANY, form in (PACKED, DENSE), form == DENSE
         self.known: set[int] = set()  # ports whose row has its address
 
-    def print(self, recorded: Recorded, symbol: str) -> str:
-        """IR of the kernel."""
+    def print(self, recorded: Recorded, symbol: str, *, careful: bool = False) -> str:
+        """IR of the kernel; or, `careful`, of the function that it calls for a row that its quick line gets wrong."""
         parameters = ["i64 %n"]
         for j, port in enumerate(self.program.ports):
             parameters += [f"i64 %{name}{j}" for name in ("base", "x", "y", "z", *_core(port))]
@@ -188,14 +158,17 @@ class _Entry(Lines):
             return self._staged(recorded, parameters)
         if isinstance(recorded, Stages):
             head, body = stage_lines(recorded, self.program, self.module)
+        elif isinstance(recorded, Graph):
+            head, body = self._line(recorded, symbol, parameters, quick=not careful and _is_quick(recorded, self.t))
         else:
-            head, body = self._line(recorded) if isinstance(recorded, Graph) else self._call(recorded)
+            head, body = self._call(recorded)
         inside = ["  %inside = icmp ult i64 %i, %n", "  br i1 %inside, label %row, label %done", "row:"]
         self.lines += [*head, *inside]
         if isinstance(recorded, Stages):
             for j in range(len(self.program.ports)):
                 self._row(self, j)
-        define = f"define ptx_kernel void @{symbol}({', '.join(parameters)}) {{"
+        kind, end = ("internal", "noinline cold ") if careful else ("ptx_kernel", "")
+        define = f"define {kind} void @{symbol}({', '.join(parameters)}) {end}{{"
         return "\n".join([define, "entry:", *self.lines, *body, "  br label %done", "done:", "  ret void", "}"])
 
     def _staged(self, graph: Graph, parameters: list[str]) -> str:
@@ -292,8 +265,13 @@ class _Entry(Lines):
             return word
         return lines.new(f"zext i32 {lines.new(f'trunc i64 {word} to i32')} to i64")
 
-    def _line(self, graph: Graph) -> tuple[list[str], list[str]]:
-        """Lines of a graph, whose inputs are loaded where they are used, for the beginning and for the row."""
+    def _line(
+        self, graph: Graph, symbol: str, parameters: list[str], quick: bool
+    ) -> tuple[list[str], list[str]]:  # fmt: skip
+        """Lines of a graph, whose inputs are loaded where they are used, for the beginning and for the row.
+
+        A quick line is followed by a call of the careful one, in the rare case that it is in doubt.
+        """
         inputs, t = len(self.program.inputs), self.t
 
         def load(port: int, element: int, further: str = "") -> str:
@@ -307,8 +285,18 @@ class _Entry(Lines):
             at = self._address(line, inputs + port, element)
             line.lines.append(f"  store {t.scalar} {value}, ptr addrspace(1) {at}, align {t.align}")
 
-        line = ThreadLine(graph, self.module, load, store, early=AHEAD, looped=True)
+        line = ThreadLine(graph, self.module, load, store, early=AHEAD, looped=True, quick=quick)
         line.run()
+        if line.doubts:
+            doubt, careful, module = line.doubts[0], f"{symbol}.careful", self.module
+            for other in line.doubts[1:]:
+                doubt = line.new(f"or i1 {doubt}, {other}")
+            line.lines += [
+                f"  br i1 {doubt}, label %again, label %done",
+                "again:",
+                f"  call void @{careful}({', '.join(parameters)})",
+            ]
+            module.functions[careful] = _Entry(self.program, module, self.form).print(graph, careful, careful=True)
         return line.head, line.lines
 
     def _call(self, recorded: Recorded) -> tuple[list[str], list[str]]:
@@ -324,7 +312,7 @@ class _Entry(Lines):
         sizes = {f"own{j}": port.size for j, port in enumerate(ports) if j - inputs not in direct}
         sizes |= {"state": state} if state else {}
         for name, size in sizes.items():
-            head += memory(self.module, name, size) if in_memory(recorded, t) else array(t, name, size)
+            head += memory(self.module, name, size) if in_memory(recorded, t) else array(self.module, name, size)
         for j, port in enumerate(ports):
             if j == inputs:
                 places = []
@@ -378,6 +366,11 @@ class _Entry(Lines):
                 offset = lines.new(f"mul i64 {self._word(lines, stride)}, {count}")
                 at = lines.new(f"getelementptr i8, ptr addrspace(1) {at}, i64 {offset}")
         return at
+
+
+def _is_quick(graph: Graph, t: VectorType) -> bool:
+    """Whether the kernel of a graph is first tried without branches: in float it is faster so, in double not."""
+    return t.scalar == "float" and sum(graph.operations().values()) <= QUICK
 
 
 def _core(port: Port) -> tuple[str, ...]:

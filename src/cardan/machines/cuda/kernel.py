@@ -13,7 +13,7 @@ import numpy as np
 from cardan.errors import InputError
 from cardan.machines.cuda import driver, ptx
 from cardan.machines.cuda.arrays import Taken, View, give, launch_geometry, signature_of, take, view_of
-from cardan.machines.cuda.entry import ANY, DENSE, NARROW, PACKED, SYMBOL, THREADS, form_of, print_entry, words_of
+from cardan.machines.cuda.forms import ANY, DENSE, NARROW, PACKED, SYMBOL, THREADS, form_of, words_of
 from cardan.machines.cuda.launch import Launch
 from cardan.machines.cuda.place import Place
 from cardan.machines.cuda.plan import Plan
@@ -21,7 +21,7 @@ from cardan.machines.host import compiling
 
 if TYPE_CHECKING:
     from cardan.machines.build import Builder
-    from cardan.program.program import Port, Program
+    from cardan.program.program import Port, Program, Recorded
 
 _LLVM_TYPE = {np.dtype(np.float64): "double", np.dtype(np.float32): "float"}
 
@@ -39,7 +39,14 @@ class Entry:
     key: str = ""
 
 
-_ROWS = {form: Entry(SYMBOL, partial(print_entry, form=form), form) for form in (ANY, NARROW, PACKED, DENSE)}
+def _print_rows(recorded: Recorded, program: Program, dtype: str, form: str) -> str:
+    """IR of the kernel of rows. What prints it is not loaded where kernels are in the cache."""
+    from cardan.machines.cuda.entry import print_entry
+
+    return print_entry(recorded, program, dtype, form)
+
+
+_ROWS = {form: Entry(SYMBOL, partial(_print_rows, form=form), form) for form in (ANY, NARROW, PACKED, DENSE)}
 ROWS = _ROWS[ANY]
 
 

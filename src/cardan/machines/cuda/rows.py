@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from cardan.machines.cuda import driver, ptx
-from cardan.machines.cuda.entry import THREADS
+from cardan.machines.cuda.forms import THREADS
 
 _WORDS = {np.dtype(np.float64): "i64", np.dtype(np.float32): "i32"}
 

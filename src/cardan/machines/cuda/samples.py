@@ -233,7 +233,7 @@ class _SampleLoop(Lines):
                 f"%{name} = call i32 @llvm.nvvm.read.ptx.sreg.{INDICES[name]}()", f"%{name}.l = zext i32 %{name} to i64"
             )
         for name, size in [*((f"own.{port.name}", port.size) for port in self.program.inputs), ("state", self.size)]:
-            self.lines += memory(self.module, name, size) if self.in_memory else array(t, name, size)
+            self.lines += memory(self.module, name, size) if self.in_memory else array(self.module, name, size)
         self._say(*(f"%{name} = alloca i64, align 8" for name in ("k", "left", "apart", "was")))
         self._say("%i.0 = mul i64 %ctaid.l, %ntid.l", "%i = add i64 %i.0, %tid.l")
         self._say("%inside = icmp ult i64 %i, %systems", "br i1 %inside, label %look, label %exit", "look:")

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cardan.machines.cuda import driver
-from cardan.machines.cuda.entry import words_of
+from cardan.machines.cuda.forms import words_of
 from cardan.machines.cuda.kernel import block_of
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.machines.ufunc.xla import BEGIN, is_empty, loaded_handler

@@ -9,6 +9,7 @@ whose blocks LLVM would still place in registers together, values pass from bloc
 from __future__ import annotations
 
 import heapq
+from dataclasses import replace
 
 from cardan.machines.llvm.elementary.functions import FUNCTIONS, elementary, sincos
 from cardan.machines.llvm.module import Lines, Module
@@ -61,6 +62,23 @@ def print_graph(
     module.functions[symbol] = line.print(symbol, ahead)
 
 
+def with_choices(graph: Graph) -> Graph:
+    """The graph with one operation, `if_else`, where a sum takes a value if something is true and another if not.
+
+    CasADi has only `if_else_zero`, so it writes a choice as the sum of two.
+    """
+    op, args = list(graph.op), list(graph.args)
+    for k, (name, operands) in enumerate(zip(graph.op, graph.args, strict=True)):
+        if name != "add" or any(graph.op[a] != "if_else_zero" for a in operands):
+            continue
+        (p, x), (q, y) = (graph.args[a] for a in operands)
+        if graph.op[q] == "not" and graph.args[q] == (p,):
+            op[k], args[k] = "if_else", (p, x, y)
+        elif graph.op[p] == "not" and graph.args[p] == (q,):
+            op[k], args[k] = "if_else", (q, y, x)
+    return replace(graph, op=op, args=args)
+
+
 def fused_products(graph: Graph, uses: list[int]) -> dict[int, int]:
     """Products with one reader, a sum, mapped to that sum; a sum takes one product."""
     fused: dict[int, int] = {}
@@ -81,10 +99,10 @@ class StraightLine(Lines):
         sparse: bool = False, cleared: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(module.type, prefix)
-        self.graph, self.module, self.uniform, self.in_place = graph, module, uniform, in_place
+        self.graph, self.module, self.uniform, self.in_place = with_choices(graph), module, uniform, in_place
         self.sparse, self.cleared = sparse, cleared
-        self.uses = graph.uses()
-        self.fused = fused_products(graph, self.uses)
+        self.uses = self.graph.uses()
+        self.fused = fused_products(self.graph, self.uses)
         self.name: dict[int, str] = {}
         self.local: dict[int, str] = {}  # values that each block loads again, which is cheaper than spilling them
         self.hoisted: dict[int, int] = {}  # input value -> place in the arrays of sines and cosines
@@ -283,8 +301,8 @@ class StraightLine(Lines):
             return choose(self.new(f"{op} {m} {true(x[0])}, {true(x[1])}"), one, zero)
         if op == "not":
             return choose(true(x[0]), zero, one)
-        if op == "if_else_zero":
-            return choose(true(x[0]), x[1], zero)
+        if op in ("if_else", "if_else_zero"):
+            return choose(true(x[0]), x[1], x[2] if op == "if_else" else zero)
         if op == "sign":
             positive = choose(self.new(f"fcmp ogt {v} {x[0]}, {zero}"), one, x[0])
             return choose(self.new(f"fcmp olt {v} {x[0]}, {zero}"), t.splat(-1.0), positive)

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cardan.machines.llvm.graph import StraightLine, fused_products
+from cardan.machines.llvm.graph import StraightLine, fused_products, with_choices
 from cardan.machines.llvm.module import Module
 from cardan.program.graph import Graph
 
@@ -71,6 +71,7 @@ def tabulate(graph: Graph, cleared: bool = False) -> Table:
     """The operations that matter, products fused into sums as in straight code; with `cleared` zeros are no outputs."""
     import numpy as np
 
+    graph = with_choices(graph)
     uses = graph.uses()
     fused = fused_products(graph, uses)
     number: dict[tuple[str, int], int] = {}  # of a kind, by the operation and the place of the product that it takes

@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from cardan.lazy import cached_property
 
 
@@ -68,6 +70,8 @@ def _round_to_float(value: float) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
+_ESCAPES = np.array([f"\\{byte:02X}".encode() for byte in range(256)], "S3")  # bytes as IR writes them in a string
+CONSTANTS = 4096  # most numbers in a card's memory for constants
 SHARING = 32  # threads of a block that uses memory which its threads share
 
 
@@ -77,7 +81,8 @@ class Module:
 
     `card` says that a thread of a card runs it; `constants` are then numbers with their places in a table. With `share`
     threads may use memory that those of a block share: `shared` numbers each, in blocks of at most `threads`. Rows of
-    arrays pass through `staged` numbers more of it. With `tables` long graphs are tables (`interpreted`).
+    arrays pass through `staged` numbers more of it. `waiting` is how many values wait at most in its lines, `standing`
+    how many more numbers are in registers all the time. With `tables` long graphs are tables (`interpreted`).
     """
 
     type: VectorType
@@ -87,9 +92,22 @@ class Module:
     shared: int = 0
     staged: int = 0
     threads: int = 64
+    waiting: int = 0
+    standing: int = 0
     functions: dict[str, str] = field(default_factory=dict)
     declarations: set[str] = field(default_factory=set)
     constants: dict[str, int] = field(default_factory=dict)
+
+    def place_of(self, literal: str) -> int | None:
+        """Place of a number of `type` in the table of a card; None if an instruction has room for it, or for no more.
+
+        An instruction has room for half a double.
+        """
+        if not self.card or self.type.scalar == "float" or int(literal, 16) & 0xFFFFFFFF == 0:
+            return None
+        if literal not in self.constants and len(self.constants) == CONSTANTS:
+            return None
+        return self.constants.setdefault(literal, len(self.constants))
 
     def intrinsic(self, name: str, arity: int) -> str:
         """Declare a floating-point intrinsic; its symbol."""
@@ -97,6 +115,17 @@ class Module:
         symbol = f"@llvm.{name}.{self.type.suffix}"
         self.declarations.add(f"declare {v} {symbol}({', '.join([v] * arity)})")
         return symbol
+
+    def data(self, name: str, values: np.ndarray) -> None:
+        """Define a constant array `@name`, as bytes: LLVM reads a million of them in milliseconds, not so numbers."""
+        content = values.astype(values.dtype.newbyteorder("<")).tobytes()
+        text = _ESCAPES[np.frombuffer(content, np.uint8)].tobytes().decode()
+        array = f'[{len(content)} x i8] c"{text}"'
+        self.functions[f"data {name}"] = f"@{name} = internal constant {array}, align 64"
+
+    def integers(self, name: str, table: np.ndarray) -> None:
+        """Define a table `@name` of integers."""
+        self.data(name, table.ravel().astype(np.int32))
 
     @property
     def attributes(self) -> str:
@@ -136,6 +165,15 @@ class Lines:
         self.lines.append(f"  {name} = {text}")
         return name
 
+    def constant(self, module: Module, value: float) -> str:
+        """A number: on a card from its memory for constants, where no instruction has room for it."""
+        literal = self.t.splat(value)
+        k = module.place_of(literal) if self.t == module.type else None
+        if k is None:
+            return literal
+        where = self.new(f"getelementptr double, ptr addrspace(4) @constants.of.card, i64 {k}")
+        return self.new(f"load double, ptr addrspace(4) {where}, align 8")
+
     def label(self, prefix: str) -> str:
         """A new name for a block."""
         self.count += 1
@@ -160,3 +198,42 @@ class Lines:
             return scalar
         first = self.new(f"insertelement {t.vector} poison, {t.scalar} {scalar}, i64 0")
         return self.new(f"shufflevector {t.vector} {first}, {t.vector} poison, {t.of('i32')} zeroinitializer")
+
+
+class Loops(Lines):
+    """Lines with loops and with functions of their own."""
+
+    def loop(self, count: str, prefix: str = "l") -> tuple[str, str]:
+        """Open a loop over 0..count-1; its index, and the label to close it with."""
+        label = self.label(prefix)
+        self.lines += [f"  br label %{label}.in", f"{label}.in:", f"  br label %{label}.head", f"{label}.head:"]
+        self.lines += [f"  %{label} = phi i64 [0, %{label}.in], [%{label}.next, %{label}.end]"]
+        self.lines += [f"  %{label}.more = icmp slt i64 %{label}, {count}"]
+        self.lines += [f"  br i1 %{label}.more, label %{label}.do, label %{label}.out", f"{label}.do:"]
+        return f"%{label}", label
+
+    def end(self, label: str) -> None:
+        """Close a loop."""
+        self.lines += [f"  br label %{label}.end", f"{label}.end:", f"  %{label}.next = add i64 %{label}, 1"]
+        self.lines += [f"  br label %{label}.head", f"{label}.out:"]
+
+    def add(self, a: str | int, b: str | int) -> str:
+        """Sum of two integers."""
+        return self.new(f"add i64 {a}, {b}")
+
+    def sub(self, a: str | int, b: str | int) -> str:
+        """Difference of two integers."""
+        return self.new(f"sub i64 {a}, {b}")
+
+    def times(self, a: str | int, b: str | int) -> str:
+        """Product of two integers."""
+        return self.new(f"mul i64 {a}, {b}")
+
+    def entry(self, table: str, index: str) -> str:
+        """Load an entry of a table of integers."""
+        place = self.new(f"getelementptr i32, ptr @{table}, i64 {index}")
+        return self.new(f"sext i32 {self.new(f'load i32, ptr {place}')} to i64")
+
+    def function(self, head: str) -> str:
+        """The lines as a function, with a head such as `@name(ptr %x)`."""
+        return "\n".join([f"define internal void {head} {{", "entry:", *self.lines, "  ret void", "}"])

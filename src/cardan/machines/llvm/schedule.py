@@ -7,14 +7,19 @@ come before its stores.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cardan.machines.llvm.fronts import print_fronts
 from cardan.machines.llvm.graph import print_graph
-from cardan.machines.llvm.module import Lines, Module
+from cardan.machines.llvm.module import Loops, Module
+from cardan.program.fronts import FactorRound, SolveRound
 from cardan.program.graph import Graph
-from cardan.program.schedule import ClimbRound, Round, Schedule
+from cardan.program.schedule import ClimbRound, Round, Schedule, read_step
+
+if TYPE_CHECKING:
+    import casadi
 
 
 def print_schedule(
@@ -22,9 +27,9 @@ def print_schedule(
 ) -> None:
     """Define `@symbol(ptr %in0, ..., ptr %out0, ..., ptr %state)` of so many ports, and all that it calls.
 
-    `%state` addresses `schedule.state_size` vectors of lanes. A module has room for one schedule. The outputs
-    `strided`, none or all that climbs write (`climbed`), lie in memory with any strides: two more parameters
-    `i64 %outN.m, i64 %outN.n`, in bytes, follow the address of each.
+    `%state` addresses `schedule.state_size` vectors of lanes. The outputs `strided`, none or all that climbs write
+    (`climbed`), lie in memory with any strides: two more parameters `i64 %outN.m, i64 %outN.n`, in bytes, follow the
+    address of each.
     """
     _LoopsOverNodes(schedule, module, strided).print(symbol, inputs, outputs)
 
@@ -34,21 +39,26 @@ def climbed(schedule: Schedule) -> frozenset[int]:
     return frozenset(port for r in schedule.rounds if isinstance(r, ClimbRound) for port in r.outputs)
 
 
-class _LoopsOverNodes(Lines):
+class _LoopsOverNodes(Loops):
     """The function under construction: one loop for each round."""
 
     def __init__(self, schedule: Schedule, module: Module, strided: Collection[int]) -> None:
         super().__init__(module.type, "x")
         self.schedule, self.module, self.strided = schedule, module, strided
+        self.printed: dict[int, int] = {}  # numbers of rounds, which may occur again
+        self.steps: dict[int, str] = {}  # symbols of steps, which several rounds may have
+        self.fronts: dict[int, str] = {}
 
     def print(self, symbol: str, n_in: int, n_out: int) -> None:
         """Define the function."""
-        values = ", ".join(f"{self.t.scalar} {self.t.number(x)}" for x in self.schedule.constants)
-        self._global("constants", f"[{len(self.schedule.constants)} x {self.t.scalar}] [{values}]")
+        self.symbol = symbol
+        self._numbers("constants", self.schedule.constants)
         self._set_initial()
         for k, r in enumerate(self.schedule.rounds):
             if isinstance(r, ClimbRound):
                 self._climb(k, r)
+            elif isinstance(r, (FactorRound, SolveRound)):
+                self._fronts(k, r)
             else:
                 self._round(k, r)
         params = [f"ptr %in{j}" for j in range(n_in)]
@@ -61,33 +71,18 @@ class _LoopsOverNodes(Lines):
 
     # small pieces
 
-    def _global(self, name: str, value: str) -> None:
-        """Define a constant array."""
-        self.module.functions[f"data {name}"] = f"@{name} = internal constant {value}, align 64"
-
     def _integers(self, name: str, table: np.ndarray) -> None:
         """Define a table of integers."""
-        flat = ", ".join(f"i32 {x}" for x in table.ravel())
-        self._global(name, f"[{table.size} x i32] [{flat}]")
+        self.module.integers(f"{self.symbol}.{name}", table)
+
+    def _numbers(self, name: str, values: Any) -> None:
+        """Define an array of numbers."""
+        kind = np.float64 if self.t.scalar == "double" else np.float32
+        self.module.data(f"{self.symbol}.{name}", np.asarray(values, kind))
 
     def _at(self, table: str, index: str) -> str:
         """Load an entry of a table."""
-        place = self.new(f"getelementptr i32, ptr @{table}, i64 {index}")
-        return self.new(f"sext i32 {self.new(f'load i32, ptr {place}')} to i64")
-
-    def _for(self, count: str) -> tuple[str, str]:
-        """Open a loop over 0..count-1; its index, and the label to close it with."""
-        label = self.label("l")
-        self.lines += [f"  br label %{label}.in", f"{label}.in:", f"  br label %{label}.head", f"{label}.head:"]
-        self.lines += [f"  %{label} = phi i64 [0, %{label}.in], [%{label}.next, %{label}.end]"]
-        self.lines += [f"  %{label}.more = icmp slt i64 %{label}, {count}"]
-        self.lines += [f"  br i1 %{label}.more, label %{label}.do, label %{label}.out", f"{label}.do:"]
-        return f"%{label}", label
-
-    def _end(self, label: str) -> None:
-        """Close a loop."""
-        self.lines += [f"  br label %{label}.end", f"{label}.end:", f"  %{label}.next = add i64 %{label}, 1"]
-        self.lines += [f"  br label %{label}.head", f"{label}.out:"]
+        return self.entry(f"{self.symbol}.{table}", index)
 
     def _choose(self, which: str, symbols: list[str], arguments: list[str]) -> None:
         """Call one of several functions of the same arguments."""
@@ -95,16 +90,28 @@ class _LoopsOverNodes(Lines):
         if len(symbols) == 1:
             self.lines.append(f"  call void @{symbols[0]}({text})")
             return
-        label = self.label("c")
-        cases = " ".join(f"i64 {k}, label %{label}.{k}" for k in range(1, len(symbols)))
-        self.lines.append(f"  switch i64 {which}, label %{label}.0 [ {cases} ]")
+        label = self._switch(which, len(symbols))
         for k, symbol in enumerate(symbols):
             self.lines += [f"{label}.{k}:", f"  call void @{symbol}({text})", f"  br label %{label}.join"]
         self.lines.append(f"{label}.join:")
 
+    def _switch(self, which: str, count: int) -> str:
+        """Go to one of `count` blocks; the prefix of their labels."""
+        label = self.label("c")
+        cases = " ".join(f"i64 {k}, label %{label}.{k}" for k in range(1, count))
+        self.lines.append(f"  switch i64 {which}, label %{label}.0 [ {cases} ]")
+        return label
+
+    def _step(self, call: casadi.Function) -> str:
+        """Define the step of a round, unless it is defined; its symbol."""
+        if id(call) not in self.steps:
+            self.steps[id(call)] = symbol = f"{self.symbol}.step{len(self.steps)}"
+            print_graph(read_step(call), symbol, self.module, uniform=frozenset({0}), in_place=True)
+        return self.steps[id(call)]
+
     def _steps(self, name: str, graphs: Sequence[Graph]) -> list[str]:
         """Define steps; their symbols. A step's first input, the constants, is the same for every lane."""
-        symbols = [f"{name}.{k}" for k in range(len(graphs))]
+        symbols = [f"{self.symbol}.{name}.{k}" for k in range(len(graphs))]
         for symbol, graph in zip(symbols, graphs, strict=True):
             print_graph(graph, symbol, self.module, uniform=frozenset({0}), in_place=True)
         return symbols
@@ -117,35 +124,60 @@ class _LoopsOverNodes(Lines):
             return
         places, values = zip(*self.schedule.initial, strict=True)
         self._integers("initial.at", np.array(places))
-        numbers = ", ".join(f"{self.t.scalar} {self.t.number(x)}" for x in values)
-        self._global("initial", f"[{len(values)} x {self.t.scalar}] [{numbers}]")
-        i, label = self._for(str(len(values)))
+        self._numbers("initial", values)
+        i, label = self.loop(str(len(values)))
         at = self.element("%state", self._at("initial.at", i))
-        place = self.new(f"getelementptr {self.t.scalar}, ptr @initial, i64 {i}")
+        place = self.new(f"getelementptr {self.t.scalar}, ptr @{self.symbol}.initial, i64 {i}")
         self.store(self.splat(self.new(f"load {self.t.scalar}, ptr {place}")), at)
-        self._end(label)
+        self.end(label)
 
     def _round(self, k: int, r: Round) -> None:
-        """Call the step of every row of the table."""
-        rows, columns = r.table.shape
-        symbols = self._steps(f"round{k}", r.graphs)
-        self._integers(f"table{k}", r.table)
-        i, label = self._for(str(rows))
-        first = self.new(f"mul i64 {i}, {columns}")
-        column = [self._at(f"table{k}", self.new(f"add i64 {first}, {c}")) for c in range(columns)]
-        arguments = self._pointers(r.inputs, column[1:])
-        outs = column[len(column) - len(r.outputs) :]
-        arguments += arguments[-2:]
-        arguments += [self.element(f"%out{port}", at) for port, at in zip(r.outputs, outs, strict=True)]
-        self._choose(column[0], symbols, arguments)
-        self._end(label)
+        """For every run of rows: choose the step, and call it for each row."""
+        runs = r.runs
+        if id(r) not in self.printed:
+            self.printed[id(r)] = k
+            self._integers(f"runs{k}", runs)
+        k, symbols = self.printed[id(r)], [self._step(call) for call in r.calls]
+        i, outer = self.loop(str(len(runs)))
+        at = self.new(f"mul i64 {i}, {runs.shape[1]}")
+        run = [self._at(f"runs{k}", self.new(f"add i64 {at}, {c}")) for c in range(runs.shape[1])]
+        n = r.table.shape[1] - 1
+        offsets, steps = run[2 : 2 + n], run[2 + n :]
+        label = self._switch(run[0], len(symbols))
+        for c, symbol in enumerate(symbols):
+            self.lines.append(f"{label}.{c}:")
+            row, inner = self.loop(run[1])
+            here = [
+                self.new(f"add i64 {first}, {self.new(f'mul i64 {row}, {step}')}")
+                for first, step in zip(offsets, steps, strict=True)
+            ]
+            arguments = self._pointers(r.inputs, here, r.states)
+            arguments += arguments[len(arguments) - r.states :]
+            outs = here[n - len(r.outputs) :]
+            arguments += [self.element(f"%out{port}", place) for port, place in zip(r.outputs, outs, strict=True)]
+            self.lines.append(f"  call void @{symbol}({', '.join(f'ptr {a}' for a in arguments)})")
+            self.end(inner)
+            self.lines.append(f"  br label %{label}.join")
+        self.lines.append(f"{label}.join:")
+        self.end(outer)
 
-    def _pointers(self, inputs: Sequence[int], offsets: Sequence[str]) -> list[str]:
-        """Constants, inputs, own state, carrier's state."""
-        n = len(inputs)
-        constants = self.new(f"getelementptr {self.t.scalar}, ptr @constants, i64 {offsets[0]}")
-        ins = [self.element(f"%in{port}", at) for port, at in zip(inputs, offsets[1 : 1 + n], strict=True)]
-        return [constants, *ins, *(self.element("%state", at) for at in offsets[1 + n : 3 + n])]
+    def _fronts(self, k: int, r: FactorRound | SolveRound) -> None:
+        """Factor a matrix by fronts, or solve with the factor."""
+        name = self.fronts.setdefault(id(r.fronts), f"{self.symbol}.fronts{k}")
+        if name.endswith(f"fronts{k}"):
+            print_fronts(r.fronts, name, self.module)
+        if isinstance(r, FactorRound):
+            self.lines.append(f"  call void @{name}.factor(ptr %state)")
+        else:
+            vector = self.element("%state", r.vector)
+            self.lines.append(f"  call void @{name}.solve(ptr %state, ptr {vector})")
+
+    def _pointers(self, inputs: Sequence[int], offsets: Sequence[str], states: int) -> list[str]:
+        """Constants, inputs, states."""
+        n = 1 + len(inputs)
+        constants = self.new(f"getelementptr {self.t.scalar}, ptr @{self.symbol}.constants, i64 {offsets[0]}")
+        ins = [self.element(f"%in{port}", at) for port, at in zip(inputs, offsets[1:n], strict=True)]
+        return [constants, *ins, *(self.element("%state", at) for at in offsets[n : n + states])]
 
     def _climb(self, k: int, r: ClimbRound) -> None:
         """For every link and each of its columns: give, carry to the parent, give, ... and fill the matrices."""
@@ -154,10 +186,10 @@ class _LoopsOverNodes(Lines):
         scratch = self.element("%state", self.schedule.node_state)
         given = [self.element(scratch, (r.message + m) * r.widest) for m in range(2 * len(r.outputs))]
         self._clear(r)
-        i, outer = self._for(str(len(r.links)))
+        i, outer = self.loop(str(len(r.links)))
         own = self._link(k, r, i)
         self._choose(own["class"], names["start"], [*own["pointers"], scratch])
-        column, inner = self._for(own["count"])
+        column, inner = self.loop(own["count"])
         message = self.element(scratch, self.new(f"mul i64 {column}, {r.message}"))
         col = self.new(f"add i64 {own['first']}, {column}")
         walk = self.label("w")
@@ -165,7 +197,7 @@ class _LoopsOverNodes(Lines):
         self.lines += [f"  %{walk}.j = phi i64 [{i}, %{walk}.in], [%{walk}.up, %{walk}.end]"]
         j = self._link(k, r, f"%{walk}.j")
         self._choose(j["class"], names["give"], [*j["pointers"], message, *given])
-        a, rows = self._for(j["count"])
+        a, rows = self.loop(j["count"])
         row = self.new(f"add i64 {j['first']}, {a}")
         own_block = self.new(f"icmp eq i64 %{walk}.j, {i}")  # of the link's own block `up` is what stays
         below, beside = self._entries(r, row, col), self._entries(r, col, row)
@@ -174,31 +206,31 @@ class _LoopsOverNodes(Lines):
             aside = self.new(f"select i1 {own_block}, ptr {under}, ptr {beside(port)}")
             for value, place in ((across, aside), (up, under)):
                 self.store(self.load(self.element(value, a)), place)
-        self._end(rows)
+        self.end(rows)
         self.lines += [f"  %{walk}.top = icmp slt i64 {j['parent']}, 0"]
         self.lines += [f"  br i1 %{walk}.top, label %{walk}.out, label %{walk}.carry", f"{walk}.carry:"]
         self._choose(j["class"], names["carry"], [*j["pointers"], message, message])
         self.lines += [f"  br label %{walk}.end", f"{walk}.end:", f"  %{walk}.up = add i64 {j['parent']}, 0"]
         self.lines += [f"  br label %{walk}", f"{walk}.out:"]
-        self._end(inner)
-        self._end(outer)
+        self.end(inner)
+        self.end(outer)
 
     def _clear(self, r: ClimbRound) -> None:
         """Set the matrices of a climb to zero."""
         nothing = "zeroinitializer" if self.t.width > 1 else "0.0"
         if not self.strided:
-            zero, label = self._for(str(r.size * r.size))
+            zero, label = self.loop(str(r.size * r.size))
             for port in r.outputs:
                 self.store(nothing, self.element(f"%out{port}", zero))
-            self._end(label)
+            self.end(label)
             return
-        row, outer = self._for(str(r.size))
-        column, inner = self._for(str(r.size))
+        row, outer = self.loop(str(r.size))
+        column, inner = self.loop(str(r.size))
         entry = self._entries(r, row, column)
         for port in r.outputs:
             self.store(nothing, entry(port))
-        self._end(inner)
-        self._end(outer)
+        self.end(inner)
+        self.end(outer)
 
     def _entries(self, r: ClimbRound, row: str, column: str) -> Callable[[int], str]:
         """The address of an entry, as a function of the matrix's port."""
@@ -219,5 +251,5 @@ class _LoopsOverNodes(Lines):
         columns = r.links.shape[1]
         first = self.new(f"mul i64 {i}, {columns}")
         row = [self._at(f"links{k}", self.new(f"add i64 {first}, {c}")) for c in range(columns)]
-        pointers = self._pointers(r.inputs, [*row[1:-3], row[-4]])
+        pointers = self._pointers(r.inputs, [*row[1:-3], row[-4]], 2)
         return {"class": row[0], "pointers": pointers, "parent": row[-3], "first": row[-2], "count": row[-1]}

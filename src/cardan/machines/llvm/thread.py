@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING
 
 from cardan.machines.llvm.elementary.functions import sincos, sincos_near
+from cardan.machines.llvm.elementary.reciprocal import reciprocal_near
 from cardan.machines.llvm.graph import COMPARISONS, StraightLine
 from cardan.machines.llvm.module import SHARING, Module, VectorType
 from cardan.machines.llvm.registers import (
@@ -32,7 +33,7 @@ from cardan.program.march import March
 if TYPE_CHECKING:
     from cardan.program.program import Recorded
 
-_LOGIC = frozenset((*COMPARISONS, "and", "or", "not", "if_else_zero"))
+_LOGIC = frozenset((*COMPARISONS, "and", "or", "not", "if_else", "if_else_zero"))
 Load = Callable[..., str]  # of port and element; in a loop, besides, the name of how many elements further
 Store = Callable[[int, int, str], None]
 
@@ -51,7 +52,6 @@ MOSTLY = {False: 1.62, True: 1.5}
 OWN = 256  # bytes of values that wait up to which the memory is a thread's own: the nearest cache holds it
 SHORT, FEW = 8000, 80  # operations of a step, and numbers of its state, up to which a march has that in registers
 SOON = 40  # steps for which the truth of a comparison is kept
-CONSTANTS = 4096  # most numbers in the card's memory for constants
 
 
 def print_thread_function(
@@ -107,8 +107,10 @@ def shared_memory(module: Module, name: str, size: int) -> list[str]:
     ]
 
 
-def array(t: VectorType, name: str, size: int) -> list[str]:
+def array(module: Module, name: str, size: int) -> list[str]:
     """Lines for the beginning of a function: `size` numbers at `%name`, which LLVM turns into registers."""
+    t = module.type
+    module.standing += size
     return [f"  %{name} = alloca [{size} x {t.scalar}], align {t.align}"]
 
 
@@ -124,14 +126,19 @@ def in_memory(recorded: Recorded, t: VectorType) -> bool:
 
 
 class ThreadLine(StraightLine):
-    """The line of one graph. `head` are lines for the beginning of the function that it stands in."""
+    """The line of one graph. `head` are lines for the beginning of the function that it stands in.
+
+    A `quick` line takes reciprocals, sines and cosines for ordinary numbers, without branches, across which the card's
+    compiler moves nothing. If one of its `doubts` is true, a line that is not quick has to compute all results again.
+    """
 
     def __init__(
         self, graph: Graph, module: Module, load: Load, store: Store, in_place: bool = False, same: bool = False,
-        cleared: bool = False, early: int = 0, looped: bool = False,
+        cleared: bool = False, early: int = 0, looped: bool = False, quick: bool = False,
     ) -> None:  # fmt: skip
         super().__init__(graph, module, "v", frozenset(), in_place, sparse=True, cleared=cleared)
-        self.same, self.early, self.looped = same, early or EARLY, looped
+        self.same, self.early, self.looped, self.quick = same, early or EARLY, looped, quick
+        self.doubts: list[str] = []  # of a quick line: values, each true if some result is wrong
         self.groups: list[tuple[int, int]] = []  # port and first element of angles that one turn of the loop takes
         self.block = ""  # the one that lines are added to
         self.shared = 0  # places in the memory of a block
@@ -218,6 +225,7 @@ class ThreadLine(StraightLine):
             if best is None or cost < best[0]:
                 best = cost, placement, when
         assert best is not None
+        self.module.waiting = max(self.module.waiting, best[0][1])
         return best[1:]
 
     def _times(
@@ -257,7 +265,8 @@ class ThreadLine(StraightLine):
                 self._move(move)
             if self.graph.op[k] in ("sin", "cos") and self.graph.args[k][0] not in self._pairs:
                 together = self._together(steps, n)
-                self._pairs |= zip(together, self._take_sincos([self._operand(a) for a in together]), strict=True)
+                angles = [self._operand(a) for a in together]
+                self._pairs |= zip(together, self._take_sincos(angles, self.quick), strict=True)
             self.name[k] = self.value(k)
             for port, element, value in when.get(k, ()):
                 self._store(port, element, self._operand(value))
@@ -312,7 +321,7 @@ class ThreadLine(StraightLine):
     def _operand(self, k: int) -> str:
         op, args = self.graph.op[k], self.graph.args[k]
         if op == "const":
-            return self._number(args[0])
+            return self.constant(self.module, args[0])
         if op == "neg":
             return self.new(f"fneg {self.t.vector} {self._operand(args[0])}")
         if self._is_outside(k):
@@ -338,14 +347,21 @@ class ThreadLine(StraightLine):
     def value(self, k: int) -> str:
         """Print one operation; the name of its result."""
         op = self.graph.op[k]
+        if op == "inv" and self.quick:
+            pair, x = f"{{ {self.t.vector}, i1 }}", self._operand(self.graph.args[k][0])
+            found = self.new(f"call {pair} {reciprocal_near(self.module)}({self.t.vector} {x})")
+            self.doubts.append(self.new(f"extractvalue {pair} {found}, 1"))
+            return self.new(f"extractvalue {pair} {found}, 0")
         return self._judged(k) if op in _LOGIC else super().value(k)
 
     def _judged(self, k: int) -> str:
         """A comparison, or what depends on one. Its truth serves at once where it is read soon, not by the number."""
         op, args, v = self.graph.op[k], self.graph.args[k], self.t.vector
         one, zero = self.t.splat(1.0), self.t.splat(0.0)
-        if op == "if_else_zero":
-            return self.new(f"select i1 {self._truth(args[0])}, {v} {self._operand(args[1])}, {v} {zero}")
+        if op in ("if_else", "if_else_zero"):
+            truth, yes = self._truth(args[0]), self._operand(args[1])
+            no = self._operand(args[2]) if op == "if_else" else zero
+            return self.new(f"select i1 {truth}, {v} {yes}, {v} {no}")
         if op == "not":
             truth = self.new(f"xor i1 {self._truth(args[0])}, true")
         elif op in ("and", "or"):
@@ -365,17 +381,6 @@ class ThreadLine(StraightLine):
         self._truths[k] = truth, self._step
         return truth
 
-    def _number(self, value: float) -> str:
-        """A constant. An instruction has room for half a double; others come from memory for constants."""
-        literal, table = self.t.splat(value), self.module.constants
-        if self.t.scalar == "float" or int(literal, 16) & 0xFFFFFFFF == 0:
-            return literal
-        if literal not in table and len(table) == CONSTANTS:
-            return literal
-        k = table.setdefault(literal, len(table))
-        where = self.new(f"getelementptr double, ptr addrspace(4) @constants.of.card, i64 {k}")
-        return self.new(f"load double, ptr addrspace(4) {where}, align 8")
-
     # sines and cosines
 
     def _together(self, steps: list[int], n: int) -> list[int]:
@@ -390,7 +395,7 @@ class ThreadLine(StraightLine):
             found[a] = None
         return [a for a in found if a not in self._pairs]
 
-    def _take_sincos(self, angles: list[str]) -> list[tuple[str, str]]:
+    def _take_sincos(self, angles: list[str], quick: bool = False) -> list[tuple[str, str]]:
         """Sines and cosines of some angles; if one is large, all are taken by the function for any angle."""
         v, module = self.t.vector, self.module
         near, limit = sincos_near(module)
@@ -399,13 +404,15 @@ class ThreadLine(StraightLine):
         for x in angles:
             beyond = self.new(f"fcmp ugt {v} {self.new(f'call {v} {size}({v} {x})')}, {self.t.splat(limit)}")
             far = self.new(f"or i1 {far}, {beyond}")
+        if quick:
+            self.doubts.append(far)
+            return [self._halves(near, x) for x in angles]
         label = self.label("angles")
         self.lines += [f"  br i1 {far}, label %{label}.far, label %{label}.near"]
-        halves: dict[str, list[list[str]]] = {}
+        halves: dict[str, list[tuple[str, str]]] = {}
         for case, symbol in (("near", near), ("far", sincos(module))):
             self.lines.append(f"{label}.{case}:")
-            pairs = [self.new(f"call {{ {v}, {v} }} {symbol}({v} {x})") for x in angles]
-            halves[case] = [[self.new(f"extractvalue {{ {v}, {v} }} {p}, {h}") for h in (0, 1)] for p in pairs]
+            halves[case] = [self._halves(symbol, x) for x in angles]
             self.lines.append(f"  br label %{label}.done")
         self.lines.append(f"{label}.done:")
         self.block = f"{label}.done"
@@ -417,6 +424,13 @@ class ThreadLine(StraightLine):
             )
             found.append((sine, cosine))
         return found
+
+    def _halves(self, symbol: str, x: str) -> tuple[str, str]:
+        """Sine and cosine of an angle by a function."""
+        v = self.t.vector
+        pair = self.new(f"call {{ {v}, {v} }} {symbol}({v} {x})")
+        sine, cosine = (self.new(f"extractvalue {{ {v}, {v} }} {pair}, {half}") for half in (0, 1))
+        return sine, cosine
 
     def _choose_loop(self) -> None:
         """Choose the inputs whose sines and cosines are taken in a loop, `TOGETHER` of them at a time: less code."""

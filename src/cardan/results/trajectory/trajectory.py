@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 
 
 # What attributes are called in other programs, and what to write here.
+MAGNITUDE = ".magnitude"  # ends the name of a vector's length
 ELSEWHERE = {
     "t": "run.time", "times": "run.time", "ts": "run.time", "x": "run.q", "y": "run.q", "qpos": "run.q",
     "positions": "run.q, or run.position(body)", "angles": "run.q", "qd": "run.v", "dq": "run.v", "qdot": "run.v",
@@ -255,7 +256,8 @@ class Trajectory:
     def quantity(self, name: str) -> np.ndarray:
         """A quantity by name, as `run[name]`: "q", "energy", "spring.force", "crank.position"; see `names`.
 
-        Returns (..., n), or (..., n, k) if it has several components; one of them is "crank.position.x". SI units.
+        Returns (..., n), or (..., n, k) if it has several components; one of them is "crank.position.x", and the length
+        of a vector "A.reaction_force.magnitude". SI units.
         """
         if name in ("q", "v"):
             return self.q if name == "q" else self.v
@@ -265,6 +267,9 @@ class Trajectory:
         if isinstance(name, str) and name in QUANTITIES:
             found = frozen(self._over_samples(name, QUANTITIES[name].of))
         else:
+            if whole := self._vector_of(name):
+                x, y, z = np.moveaxis(self.quantity(whole), -1, 0)
+                return np.asarray(np.sqrt(x * x + y * y + z * z))
             whole, place = self._located(name)
             if place is not None:
                 return np.moveaxis(self.quantity(whole), range(-len(place), 0), range(len(place)))[place]
@@ -284,6 +289,10 @@ class Trajectory:
 
     def about(self, name: str) -> NamedQuantity:
         """Labels and units of the components of a quantity, and its description in words, by name."""
+        if vector := self._vector_of(name):
+            own = self._named[vector]
+            words = f"{own.description}, magnitude"
+            return NamedQuantity(name, (), own.units[:1], words, lambda run: run.quantity(name))
         whole, place = (name, None) if name in ("q", "v", *QUANTITIES) else self._located(name)
         if whole in self._named and place is None:
             return self._named[whole]
@@ -317,6 +326,11 @@ class Trajectory:
         )
         found = tuple(unit_at(units, row.axes, place) for place in places)
         return names, found or (str(units),), row.description
+
+    def _vector_of(self, name: Any) -> str:
+        """The vector whose magnitude is meant, "" if the name is of something else."""
+        whole = name.removesuffix(MAGNITUDE) if isinstance(name, str) and name.endswith(MAGNITUDE) else ""
+        return whole if whole in self._named and self._named[whole].labels == ("x", "y", "z") else ""
 
     def _located(self, name: Any) -> tuple[str, tuple[int, ...] | None]:
         """A quantity and, if the name is of one of its components, which: "crank.position.x", "q.A"."""
@@ -365,7 +379,9 @@ class Trajectory:
     def __contains__(self, name: object) -> bool:
         """Whether `run[name]` is a quantity."""
         try:
-            return isinstance(name, str) and bool(name in ("q", "v", *QUANTITIES) or self._located(name))
+            return isinstance(name, str) and bool(
+                name in ("q", "v", *QUANTITIES) or self._vector_of(name) or self._located(name)
+            )
         except UnknownNameError:
             return False
 

@@ -23,7 +23,7 @@ class Code(Lines):
 
     def number(self, value: Number | float) -> Number:
         """A value, or a constant in every lane."""
-        return value if isinstance(value, Number) else Number(self, self.t.splat(value))
+        return value if isinstance(value, Number) else Number(self, self.constant(self.module, value))
 
     def whole(self, value: Whole | int) -> Whole:
         """An integer value, or a constant in every lane."""

@@ -1,0 +1,38 @@
+"""The system of equations for the multipliers of all connections, factored and solved by rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+import numpy as np
+
+from cardan.formulation.solve import CORRECTIONS, REGULARISATION
+from cardan.program.elimination import eliminate
+
+
+class System:
+    """Where its blocks are in memory, from `first` to `end`, and its rounds.
+
+    `diagonal` and `right` (n,) are addresses, `right` of the first column of the right sides; the next columns follow
+    by `stride`. `below[i, j]` are those of blocks where i is eliminated after j. With one right side the solution is
+    corrected for the regularisation, with several (`columns`) it is not.
+    """
+
+    def __init__(self, sizes: Sequence[int], pairs: Collection[tuple[int, int]], columns: int, first: int) -> None:
+        self.clear: Sequence[Any] = ()
+        self.factor: Sequence[Any] = ()
+        self.solve: Sequence[Any] = ()
+        self.below: dict[tuple[int, int], int] = {}
+        self.diagonal = self.right = np.zeros(0, dtype=int)
+        self.end, self.stride = first, 0
+        if sizes:
+            corrections = CORRECTIONS if columns == 1 else 0
+            found = eliminate(sizes, pairs, first, eps=REGULARISATION, corrections=corrections, sides=columns)
+            self.clear, self.factor, self.solve, self.below = found.clear, found.factor, found.solve, found.below
+            self.diagonal, self.right = np.array(found.diagonal), np.array(found.right)
+            self.end, self.stride = first + found.size, found.stride
+
+    def is_below(self, i: int, j: int) -> bool:
+        """Whether block (i, j) is kept, not (j, i)."""
+        return (int(i), int(j)) in self.below

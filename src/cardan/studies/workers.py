@@ -1,0 +1,352 @@
+"""Where the members of a study are computed: in this process, in local processes, or by workers of Dask.
+
+Each way takes ranges of members and gives their results in the order in which they are done, a few at a time: the
+number of ranges on their way is bounded, and with it the memory.
+
+A worker that dies is replaced and its range computed again. A range that has killed three workers is halved until the
+member that kills is found; it has failed then, and the others go on.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import pickle
+import queue
+import subprocess
+import sys
+import time
+import uuid
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from threading import Thread
+from typing import Any, Protocol
+
+import numpy as np
+
+from cardan.errors import InputError, SimulationError
+from cardan.machines.ufunc.threads import get_threads
+from cardan.studies.identity import code_version, require_code
+from cardan.studies.task import Results, Task, failed_results
+from cardan.studies.worker import compute_on_dask, receive, send
+
+KILLS = 3
+"""Workers that a range may kill before it is halved, or, if it is one member, has failed."""
+RECONNECT = 60.0  # s to wait for a scheduler that is gone
+TRIES = 10  # to ask workers for their version
+Range = tuple[int, int]
+Answer = Results | BaseException
+
+
+class WorkerLostError(Exception):
+    """A worker died before it answered, or several one after the other; the text says how."""
+
+    def __init__(self, how: str, times: int = 1) -> None:
+        super().__init__(how)
+        self.times = times
+
+
+class Pool(Protocol):
+    """Workers that compute members."""
+
+    @property
+    def size(self) -> int:
+        """Number of workers now."""
+
+    def submit(self, values: np.ndarray, first: int, done: Callable[[Answer], None]) -> None:
+        """Compute members with these values, of which the first has the number `first`; `done` is called once."""
+
+    def close(self) -> None:
+        """End all work."""
+
+
+@dataclass
+class _Part:
+    """Members on their way: the chunk that they are part of, their first number and end, and the workers killed."""
+
+    chunk: Range
+    lo: int
+    hi: int
+    kills: int = 0
+
+
+def in_this_process(task: Task, values: np.ndarray, ranges: list[Range]) -> Iterator[tuple[int, Results]]:
+    """First member and results of each range, one after the other, by the threads of the kernels."""
+    for lo, hi in ranges:
+        yield lo, task.compute(values[lo:hi])
+
+
+def in_pool(pool: Pool, values: np.ndarray, ranges: list[Range]) -> Iterator[tuple[int, Results]]:
+    """First member and results of each range, computed by the workers of a pool."""
+    answers: queue.Queue[tuple[_Part, Answer]] = queue.Queue()
+    left = deque(_Part(r, *r) for r in ranges)
+    open_chunks: dict[Range, tuple[Results, list[int]]] = {}
+    flying = 0
+    try:
+        while left or flying:
+            while left and flying < 2 * pool.size:
+                part = left.popleft()
+                pool.submit(values[part.lo : part.hi], part.lo, partial(_put, answers, part))
+                flying += 1
+            part, answer = _wait(answers)
+            flying -= 1
+            found = _judged(part, answer, left)
+            if found is None:
+                continue
+            results, count = open_chunks.setdefault(part.chunk, (Results.empty(part.chunk[1] - part.chunk[0]), [0]))
+            results.join(found, part.lo - part.chunk[0])
+            count[0] += part.hi - part.lo
+            if count[0] == len(results.state):
+                del open_chunks[part.chunk]
+                yield part.chunk[0], results
+    finally:
+        pool.close()
+
+
+def _put(answers: queue.Queue[tuple[_Part, Answer]], part: _Part, answer: Answer) -> None:
+    answers.put((part, answer))
+
+
+def _wait(answers: queue.Queue[Any]) -> Any:
+    """The next answer; Ctrl-C is noticed while waiting."""
+    while True:
+        with contextlib.suppress(queue.Empty):
+            return answers.get(timeout=1.0)
+
+
+def _judged(part: _Part, answer: Answer, left: deque[_Part]) -> Results | None:
+    """The results; None where members are to be computed again, in parts if they have killed too many workers."""
+    if isinstance(answer, Results):
+        return answer
+    if not isinstance(answer, WorkerLostError | MemoryError):
+        raise answer
+    part.kills += getattr(answer, "times", 1)
+    if part.kills < KILLS:
+        left.appendleft(part)
+    elif part.hi - part.lo == 1:
+        return failed_results(1, f"it has killed {part.kills} workers, the last {answer}")
+    else:
+        mid = (part.lo + part.hi) // 2
+        for lo, hi in ((mid, part.hi), (part.lo, mid)):
+            # halving is harmless, so that one more death is enough for it; a single member is given three chances
+            left.appendleft(_Part(part.chunk, lo, hi, 0 if hi - lo == 1 else KILLS - 1))
+    return None
+
+
+def pickled(task: Task) -> bytes:
+    """A task for other processes; functions of a script or notebook are sent with their code."""
+    pickler: Any = pickle
+    with contextlib.suppress(ImportError):
+        pickler = import_module("cloudpickle")
+    try:
+        return bytes(pickler.dumps(task, protocol=5))
+    except Exception as error:  # whatever is in a model or a function may refuse in its own way
+        more = "" if pickler is not pickle else ", or install cloudpickle, with: pip install 'cardan[sweep]'"
+        raise InputError(
+            f"sweep: the model, or a function of the study, cannot be sent to other processes ({error}); define "
+            f"functions in a module{more}, or compute without workers"
+        ) from error
+
+
+# Processes of this machine.
+
+
+class LocalWorkers:
+    """Processes of this machine, each tended by a thread, which starts another when one dies."""
+
+    def __init__(self, task: Task, count: int) -> None:
+        self.size = count
+        blob = pickled(task)
+        threads = max(get_threads() // count, 1)
+        hello = pickle.dumps((blob, hashlib.blake2b(blob, digest_size=16).hexdigest(), threads), protocol=5)
+        self._todo: queue.Queue[tuple[np.ndarray, Callable[[Answer], None]] | None] = queue.Queue()
+        self._workers = [_Process(hello, k) for k in range(count)]
+        self._threads = [Thread(target=self._tend, args=(w,), daemon=True) for w in self._workers]
+        for thread in self._threads:
+            thread.start()
+
+    def submit(self, values: np.ndarray, first: int, done: Callable[[Answer], None]) -> None:
+        """Compute members when a worker is free."""
+        self._todo.put((values, done))
+
+    def _tend(self, worker: _Process) -> None:
+        while (item := self._todo.get()) is not None:
+            values, done = item
+            try:
+                answer: Answer = worker.compute(values)
+            except BaseException as error:
+                answer = error
+            done(answer)
+
+    @property
+    def processes(self) -> list[int]:
+        """Numbers of the processes that are at work."""
+        return [w.process.pid for w in self._workers if w.process is not None]
+
+    def close(self) -> None:
+        """End the processes that were started here."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                self._todo.get_nowait()
+        for worker in self._workers:
+            self._todo.put(None)
+            worker.end()
+        for thread in self._threads:
+            thread.join(timeout=10.0)
+
+
+class _Process:
+    """One process, started when it is first needed."""
+
+    def __init__(self, hello: bytes, number: int) -> None:
+        self.hello, self.number, self.ended = hello, number, False
+        self.process: subprocess.Popen[bytes] | None = None
+
+    def compute(self, values: np.ndarray) -> Answer:
+        try:
+            if self.process is None:
+                self.process = self._started()
+            assert self.process.stdin is not None and self.process.stdout is not None
+            send(self.process.stdin, pickle.dumps((values, self.number), protocol=5))  # type: ignore[arg-type]
+            frame = receive(self.process.stdout)  # type: ignore[arg-type]
+        except OSError:
+            frame = None
+        if frame is None:
+            raise WorkerLostError(self._how_it_ended())
+        return pickle.loads(frame)
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        if self.ended:
+            raise WorkerLostError("ended with the study")
+        paths = os.pathsep.join(p or os.getcwd() for p in sys.path)
+        process = subprocess.Popen(
+            [sys.executable, "-m", "cardan.studies.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": paths},
+        )  # fmt: skip
+        self.process = process
+        assert process.stdin is not None
+        send(process.stdin, self.hello)  # type: ignore[arg-type]
+        return process
+
+    def _how_it_ended(self) -> str:
+        """Forget the process, which is dead or cannot be understood; how it ended."""
+        process, self.process = self.process, None
+        if process is None:
+            return "could not be started"
+        process.kill()
+        code = process.wait()
+        for pipe in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                pipe and pipe.close()
+        return f"by signal {-code}" if code < 0 else f"with exit code {code}"
+
+    def end(self) -> None:
+        """Kill the process."""
+        self.ended = True
+        process = self.process
+        if process is not None:
+            process.kill()
+            process.wait()
+
+
+# Workers of Dask.
+
+
+class DaskWorkers:
+    """Workers of a Dask client: each range is a future, named after the study in the dashboard."""
+
+    def __init__(self, task: Task, client: Any) -> None:
+        _require_client(client)
+        self.client, self._blob = client, pickled(task)
+        self._digest = hashlib.blake2b(self._blob, digest_size=16).hexdigest()
+        self._name = f"sweep {task.model.name if task.model is not None else 'function'}".replace("-", "_")
+        self._futures: dict[Any, Callable[[Answer], None]] = {}
+        self._code = code_version()
+        _require_same_version(client)
+
+    @property
+    def size(self) -> int:
+        """Number of workers now."""
+        try:
+            return max(len(self.client.scheduler_info(n_workers=-1)["workers"]), 1)
+        except Exception:  # while the scheduler is away
+            return 1
+
+    def submit(self, values: np.ndarray, first: int, done: Callable[[Answer], None]) -> None:
+        """Compute members on any worker."""
+        key = f"{self._name}-{first}-{uuid.uuid4().hex}"
+        self._wait_for_scheduler()
+        given = (self._blob, self._digest, values, self._code)
+        future = self.client.submit(compute_on_dask, *given, key=key, pure=False)
+        self._futures[future] = done
+        future.add_done_callback(self._done)
+
+    def _done(self, future: Any) -> None:
+        done = self._futures.pop(future, None)
+        if done is not None:
+            done(self._answer(future))
+
+    def _answer(self, future: Any) -> Answer:
+        try:
+            if future.status == "finished":
+                return future.result()
+            if future.status == "error":
+                error: BaseException = future.exception()
+                if type(error).__name__ == "KilledWorker":
+                    return WorkerLostError("as Dask tells", KILLS)
+                return error
+            return WorkerLostError("with its scheduler")
+        except Exception as error:  # the connection is gone
+            return WorkerLostError(f"with its scheduler ({type(error).__name__})")
+
+    def _wait_for_scheduler(self) -> None:
+        """Wait until a scheduler that was restarted is back."""
+        until = time.monotonic() + RECONNECT
+        while self.client.status != "running":
+            if time.monotonic() > until or self.client.status == "closed":
+                raise SimulationError(
+                    f"sweep: the client of Dask has lost its scheduler ({self.client.status}); what is complete is "
+                    "kept: call the sweep again with another client to go on"
+                )
+            time.sleep(0.1)
+
+    def close(self) -> None:
+        """Cancel what is on its way."""
+        futures, self._futures = list(self._futures), {}
+        with contextlib.suppress(Exception):
+            self.client.cancel(futures)
+
+
+def _require_client(client: Any) -> None:
+    if not all(hasattr(client, name) for name in ("submit", "run", "scheduler_info")):
+        raise InputError(f"sweep: client must be a dask.distributed.Client, got {type(client).__name__}")
+    if getattr(client, "asynchronous", False):
+        raise InputError("sweep: client is asynchronous; give a Client(..., asynchronous=False)")
+
+
+def _require_same_version(client: Any) -> None:
+    """Reject workers that have another version of Cardan, or none; one that dies meanwhile is not asked."""
+    own, theirs = code_version(), {}
+    for _ in range(TRIES):
+        try:
+            theirs = client.run(_version_there, on_error="return")
+            break
+        except OSError:  # the scheduler is away
+            time.sleep(1.0)
+    for worker, found in theirs.items():
+        if isinstance(found, OSError):
+            continue
+        if isinstance(found, BaseException):
+            raise InputError(
+                f"sweep: worker {worker} of the client cannot load Cardan ({type(found).__name__}: {found}); install "
+                f"the same version, {own['version']}, there"
+            )
+        require_code(found, own, f"worker {worker}")
+
+
+def _version_there() -> dict[str, str]:
+    return code_version()
