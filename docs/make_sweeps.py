@@ -10,6 +10,7 @@ from typing import Any
 from PIL import Image
 
 from cardan.io.yaml.schema import Entries
+from cardan.results.figure import image
 from cardan.studies.study_file import RUN, SECTIONS, SPAN
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,12 +50,14 @@ def figures(text: str) -> None:
     made: dict[str, Any] = {}
     with tempfile.TemporaryDirectory() as folder:
         for block in text.split("```python\n")[1:]:
-            code = block.partition("```")[0].replace('"study.zarr"', repr(f"{folder}/study.zarr"))
-            for name in ("load", "map", "scatter", "histogram", "tornado"):
-                code = code.replace(f'"{name}.png"', repr(f"{folder}/{name}.png"))
-            exec(code, made)
-        parts = {path.stem: Image.open(path).convert("RGB") for path in Path(folder).glob("*.png")}
-    _write("study-lines", _scaled(parts["load"], 820))
+            exec(block.partition("```")[0].replace('"study.zarr"', repr(f"{folder}/study.zarr")), made)
+    drawn = {
+        "lines": made["study"].plot("load"), "map": made["study"].plot_map("load"),
+        "scatter": made["sampled"].plot_scatter(), "histogram": made["sampled"].plot_histogram("load"),
+        "tornado": made["sensitive"].plot_tornado("load"),
+    }  # fmt: skip
+    parts = {name: Image.open(io.BytesIO(image(figure, "png"))).convert("RGB") for name, figure in drawn.items()}
+    _write("study-lines", _scaled(parts["lines"], 820))
     rows = [[_scaled(parts[name], CELL) for name in row] for row in SHEET]
     heights = [max(part.height for part in row) for row in rows]
     sheet = Image.new("RGB", (2 * CELL, sum(heights)), "white")

@@ -15,7 +15,7 @@ import cardan as cd
 def main() -> None:
     """Compute the study, twice: the second time there is nothing left to compute."""
     arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("members", nargs="?", type=int, default=512)
+    arguments.add_argument("members", nargs="?", type=int, default=256)
     arguments.add_argument("--workers", type=int, default=None, help="local processes; this process by default")
     arguments.add_argument("--store", type=Path, default=Path(tempfile.mkdtemp()) / "study.zarr")
     given = arguments.parse_args()

@@ -16,7 +16,7 @@ MUTANTS: list[Mutant] = [
         ("if a < b or op not in COMMUTATIVE else", "if a < b else", "a - b and b - a are one value"),
         ("return value(\"const\", (c,), struct.pack(\"<d\", c))", "return value(\"const\", (c,), (\"const\", c))", "0.0 and -0.0 are one constant", Equivalent("CasADi has no constant -0.0: it becomes 0")),
         ("return [r * columns + c for r, c in zip", "return [c * columns + r for r, c in zip", "matrices are transposed"),
-        ("place[k] = reciprocal[d] if op == \"inv\" else add(\"mul\", (args[0], reciprocal[d]))", "place[k] = reciprocal[d]", "a shared division forgets its numerator"),
+        ("(graph.args[k][0], self.reciprocal[divisor])", "(self.reciprocal[divisor], self.reciprocal[divisor])", "a shared division forgets its numerator"),
         ("missing = set(range(size)) - written", "missing = set()", "structural zeros of results are not written"),
         ("if count[k] and self.op[k] not in (\"input\", \"const\"):", "if self.op[k] not in (\"input\", \"const\"):", "dead values count as used", Equivalent("they are then computed and not stored: slower, the same results")),
     ),

@@ -6,7 +6,7 @@ program <- machines <- structure; meshes <- model; io knows only model and meshe
 """
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -53,9 +53,10 @@ MAY_IMPORT_ALL = {"__init__", "__main__", "cli", "commands", "demonstration"}
 PEERS = {"pinocchio", "mujoco", "exudyn", "example_robot_data"}
 
 
-def imported(tree: ast.AST, package: list[str]) -> Iterator[tuple[int, str]]:
+def imported(nodes: Iterable[ast.AST], package: Sequence[str]) -> Iterator[tuple[int, str]]:
     """(line, absolute dotted name) of everything imported, anywhere in the file, in any way."""
-    for node in ast.walk(tree):
+    package = list(package)
+    for node in nodes:
         match node:
             case ast.Import():
                 yield from ((node.lineno, alias.name) for alias in node.names)
@@ -73,9 +74,22 @@ def imported(tree: ast.AST, package: list[str]) -> Iterator[tuple[int, str]]:
 
 
 @cache
-def tree_of(path: Path) -> ast.AST:
-    """The syntax of a file."""
-    return ast.parse(path.read_text(), str(path))
+def imports_of(path: Path, package: tuple[str, ...]) -> list[tuple[int, str]]:
+    """What a file imports. Where nothing can be imported by a call, statements alone are read."""
+    text = path.read_text()
+    tree = ast.parse(text, str(path))
+    return [*imported(ast.walk(tree) if "import_module" in text or "__import__" in text else statements(tree), package)]
+
+
+def statements(tree: ast.AST) -> Iterator[ast.AST]:
+    """The statements of a file, however deep."""
+    waiting: list[ast.AST] = [tree]
+    while waiting:
+        node = waiting.pop()
+        yield node
+        for inner in ("body", "orelse", "finalbody", "handlers", "cases"):
+            found = getattr(node, inner, ())
+            waiting.extend(found if isinstance(found, list) else ())
 
 
 def violations(src: Path) -> list[str]:
@@ -88,7 +102,7 @@ def violations(src: Path) -> list[str]:
         if room not in MAY_IMPORT and room not in MAY_IMPORT_ALL:
             found.append(f"{where}:1: '{room}' has no place among the layers: give it one in MAY_IMPORT")
             continue
-        for line, name in imported(tree_of(path), [src.name, *parts[:-1]]):
+        for line, name in imports_of(path, (src.name, *parts[:-1])):
             head, *rest = name.split(".")
             if head in PEERS:
                 found.append(f"{where}:{line}: imports {head}, which is for tests and benchmarks only")
@@ -155,6 +169,6 @@ def test_no_attribute_is_computed_under_a_lock_of_its_class() -> None:
     found = [
         str(path.relative_to(SRC))
         for path in SRC.rglob("*.py")
-        if "functools.cached_property" in {name for _, name in imported(tree_of(path), ["cardan"])}
+        if "functools.cached_property" in {name for _, name in imports_of(path, ("cardan", *path.relative_to(SRC).parts[:-1]))}
     ]
     assert found == ["lazy.py"]

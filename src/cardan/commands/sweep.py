@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 NOTE = "study file"  # the note of a store that has the path of its study file
 HEADINGS = ("least", "median", "largest")
 COMPONENTS = 12  # most components of a measure that are printed one by one
+LARGE = 2**30  # bytes: measures above are not read to print their range
 REASONS = 5  # reasons of failed members that are printed
 StoreFile = Annotated[
     Path,
@@ -300,7 +301,7 @@ def _measures(study: Study) -> Iterator[tuple[str, dict[str, Any]]]:
         if len(extra) == 1 and extra[0] in array.coords and array.sizes[extra[0]] <= COMPONENTS:
             parts = {f"{name}, {x}": array.isel({extra[0]: k}) for k, x in enumerate(array[extra[0]].values)}
         for label, part in parts.items():
-            values = np.asarray(part.values)
+            values = np.asarray(part.values if array.nbytes <= LARGE else ())
             values = values[np.isfinite(values)]
             ends = (float(x) for x in np.quantile(values, (0, 0.5, 1))) if len(values) else (None,) * 3
             yield label, dict(zip(("units", *HEADINGS), (array.attrs.get("units", ""), *ends), strict=True))

@@ -21,8 +21,8 @@ coordinates are those already: its equations do not depend on where the frame is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,8 +39,8 @@ from cardan.model.parameter import ENTRIES
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND, Link, Tree
 
-# Beyond this many classes of one structure zeros and ones are numbers like others.
-MANY_CLASSES = 6
+# Beyond this many classes of one structure, or for so few components, zeros and ones are numbers like others.
+MANY_CLASSES, FEW = 6, 8
 LINK, FRAME = 22, 12  # numbers of a link (mass, com, I_C, E, r) and of a frame (position, rotation)
 STILL = np.array([0.0] * 10 + [1.0, 0, 0, 0, 1.0, 0, 0, 0, 1.0] + [0.0] * 3)  # of a link that has none of its own
 HERE = np.array([0.0] * 3 + [1.0, 0, 0, 0, 1.0, 0, 0, 0, 1.0])  # of a frame that is the link's own
@@ -126,6 +126,7 @@ class ComponentClass:
     `values` (n,) are the numbers that all members share, NaN where they differ; `numbers` (m, k) are those that differ.
     `q`, `v` (m, .) are places among the formulation's coordinates and rates, `x`, `tau` (m, .) among coordinates and
     rates of the tree, `rows`, `positions` (m, .) among the rows kept and among those of them at position level.
+    `bodies` (m, .) are the model's, -1 for what stands for a link.
     `free` are the places in `numbers` that depend on free parameters, and their expressions.
     """
 
@@ -138,6 +139,7 @@ class ComponentClass:
     tau: np.ndarray
     rows: np.ndarray
     positions: np.ndarray
+    bodies: np.ndarray
     free: tuple[tuple[int, int, Any], ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
@@ -180,8 +182,6 @@ def _pose(numbers: np.ndarray) -> Pose:
 
 
 def _with_numbers(force: Force, read: _Reader) -> Force:
-    from dataclasses import replace
-
     own = {name: read(force.numbers[name].size).reshape(force.numbers[name].shape) for name in force.kind.free_fields}
     return replace(force, numbers={**force.numbers, **own})
 
@@ -324,9 +324,7 @@ class Division:
         key = (id(joint.kind), ends[0] == GROUND, ends[1] == GROUND, id(kind), at, *map(tuple, rows[::2]))
         is_plain = not along and (carries is None or self._armature(carries) is None)
         if is_plain and key in self._plain:
-            return _Member(
-                self._plain[key], tuple(links), (GROUND,) * len(links), (j,), tuple(rows[1]), tuple(rows[3])
-            )
+            return _Member(self._plain[key], tuple(links), (GROUND,) * len(links), (j,), tuple(rows[1]), tuple(rows[3]))
         outline, links = self._around((j,))
         forces = tuple(_on(force, (0,)) for force in along)
         carried = tuple(
@@ -398,8 +396,6 @@ class Division:
 
     def _coupled(self, k: int, coupling: Coupling) -> _Member:
         """A coupling or a prescribed motion, with its joints."""
-        from dataclasses import replace
-
         first = self.first_row[f"coupling {k}"]
         if not self.in_tree:
             outline, links = self._around(coupling.joints)
@@ -418,8 +414,6 @@ class Division:
 
     def _coupled_cut(self, first: int, coupling: Coupling) -> _Member:
         """A coupling with joints that are cut, in the tree's coordinates."""
-        from dataclasses import replace
-
         model = self.home
         cut = [j for j in coupling.joints if j in self.cuts]
         ends = {j: [self._end(b) for b in (model.joints[j].parent, model.joints[j].child)] for j in cut}
@@ -446,8 +440,6 @@ class Division:
         rows: Iterable[int] = (),
     ) -> _Member:  # fmt: skip
         """What acts on bodies, with these bodies."""
-        from dataclasses import replace
-
         bodies = [b for b in dict.fromkeys(on) if b != GROUND]
         touched = [self._end(b) for b in bodies]
         moving = [i for i in touched if i != GROUND]
@@ -534,8 +526,6 @@ class Division:
         rows: tuple[list[int], list[int], list[int], list[int]], *,
         links_: tuple[LinkOutline, ...] | None = None, bodies_: tuple[int, ...] | None = None, **more: Any,
     ) -> _Member:  # fmt: skip
-        from dataclasses import replace
-
         own = replace(
             outline, links=links_ or outline.links, bodies=outline.bodies if bodies_ is None else bodies_,
             rows=tuple(rows[0]), positions=tuple(rows[2]), **more,
@@ -550,7 +540,7 @@ class Division:
         plain = nominal(numbers)
         simple = np.where(np.isin(plain, (0.0, 1.0, -1.0)), plain + 0.0, np.nan)
         patterns, of = np.unique(simple, axis=0, return_inverse=True)
-        if len(patterns) > MANY_CLASSES:
+        if len(patterns) > MANY_CLASSES or len(group) <= FEW:
             of = np.zeros(len(group), dtype=int)
         return [
             self._class([group[k] for k in chosen], numbers[chosen], plain[chosen])
@@ -598,11 +588,13 @@ class Division:
         else:
             q = (7 * links[:, :, None] + np.arange(7)).reshape(m, -1)
             v = (6 * links[:, :, None] + np.arange(6)).reshape(m, -1)
-        places = [
+        rows, positions, bodies = (
             np.array([getattr(member, name) for member in group], dtype=int).reshape(m, -1)
             for name in ("rows", "positions", "bodies")
-        ]
-        return ComponentClass(outline, values, plain[:, ~same], q, v, x, tau, *places, tuple(free))
+        )
+        return ComponentClass(
+            outline, values, plain[:, ~same], q, v, x, tau, rows, positions, bodies, tuple(free)
+        )  # fmt: skip
 
     def _tree_places(self, outline: Outline, links: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """Places of the coordinates and rates of the joints that carry a component's links, in those of the tree."""
@@ -618,8 +610,6 @@ class Division:
 
 
 def _on(force: Force, on: tuple[int, ...]) -> Force:
-    from dataclasses import replace
-
     return replace(force, on=on)
 
 
@@ -632,10 +622,13 @@ def roots_of(tree: Tree) -> list[int]:
 
 
 def row_places(model: Model, formulation: Formulation) -> tuple[dict[str, int], list[bool]]:
-    """The first row of each joint, coupling and constraint in a formulation, and of all rows if it is at position level."""
+    """First row of each joint, coupling and constraint in a formulation; of all rows whether they are of positions."""
     home = model if formulation.in_tree else model.separate
     body_link = home.tree.body_link
-    ends = lambda joint: [GROUND if b == GROUND else body_link[b] for b in (joint.parent, joint.child)]
+
+    def ends(joint: Joint) -> list[int]:
+        return [GROUND if b == GROUND else body_link[b] for b in (joint.parent, joint.child)]
+
     if formulation.in_tree:
         joints: Iterable[int] = home.cuts
     else:

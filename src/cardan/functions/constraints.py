@@ -34,6 +34,7 @@ from cardan.structure.condition import watch
 from cardan.structure.dynamics import multiplier_kernel, reaction_formulation, reaction_kernel
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import equations_at, time_argument
+from cardan.structure.large import is_divided, row_residuals
 from cardan.structure.redundancy import redundancy
 from cardan.structure.rows import real_rows
 
@@ -66,6 +67,8 @@ def constraint_residual(
     threads = None if device is None else place_of("constraint_residual", device)
     if by is not None:
         return _rows_by("constraint_residual", model, 0, q, t, by, chart, out, threads)
+    if is_divided(model, SPATIAL):
+        return given("constraint_residual", out, row_residuals(model, q, np.zeros(model.nv), t, threads)[0])
     return given(
         "constraint_residual", out, constraint_kernels(model)[0](q, *time_argument(model, t), threads=threads)[0]
     )

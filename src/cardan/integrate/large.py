@@ -6,14 +6,13 @@ and the rows that hold them are left out: they hold by themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from cardan.algebra.free_number import nominal
 from cardan.algebra.matrix import Matrix, snap, stack
-from cardan.errors import ModelError
 from cardan.formulation.absolute import ABSOLUTE, Absolute
 from cardan.formulation.components import ComponentClass, heaviest_bodies, roots_of, row_places
 from cardan.formulation.coordinates import own_equations
@@ -202,7 +201,9 @@ class LargeSystem:
             x = x + solve(b - K @ x)
         return x[: self.nv], x[self.nv :]
 
-    def projected(self, t: float, q: np.ndarray, v: np.ndarray, about: np.ndarray, numbers: Any) -> Any:
+    def projected(
+        self, t: float, q: np.ndarray, v: np.ndarray, about: np.ndarray, numbers: Any
+    ) -> tuple[np.ndarray, np.ndarray]:
         """A state near the constraints, brought onto them by the smallest change in kinetic energy."""
         from scipy.sparse import block_array, diags_array
 
@@ -251,8 +252,8 @@ def factored(K: Any, definite: bool = False) -> Callable[[np.ndarray], np.ndarra
 
     if definite:
         options = {"SymmetricMode": True}
-        return splu(K.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options).solve  # type: ignore[no-any-return]
-    return splu(K.tocsc()).solve  # type: ignore[no-any-return]
+        return splu(K.tocsc(), permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options=options).solve
+    return splu(K.tocsc()).solve
 
 
 def small_pivots(size: np.ndarray) -> Any:
@@ -326,7 +327,7 @@ def kept_by_components(model: Model, formulation: Formulation) -> list[int]:
     if formulation.in_tree:
         return kept
     first, levels = row_places(model, formulation)
-    in_tree, tree_levels = row_places(model, SPATIAL)
+    in_tree, _ = row_places(model, SPATIAL)
     of_tree: dict[int, int] = {}
     for name, at in in_tree.items():
         n = model.joints[int(name.split()[1])].kind.freedoms_removed if name.startswith("joint") else 1

@@ -57,17 +57,14 @@ class Pose:
 
     def __post_init__(self) -> None:
         """Check and freeze the numbers."""
-        # free numbers come from the model itself, in a validated pose
-        position = (
-            np.array(self.position) if is_free(self.position) else numbers("pose", "position", self.position, (3,))
-        )
-        if is_free(self.rotation):
-            object.__setattr__(self, "position", position)
-            return
+        free = is_free(self.position)  # free numbers come from the model itself, in a validated pose
+        position = np.array(self.position) if free else numbers("pose", "position", self.position, (3,))
         given = [name for name in ("rotation", "quaternion", "rpy") if getattr(self, name) is not None]
         if len(given) > 1:
             raise ModelError(f"pose: give the rotation once, not as {' and as '.join(given)}")
-        if self.quaternion is not None:
+        if is_free(self.rotation):
+            rotation = np.array(self.rotation)
+        elif self.quaternion is not None:
             rotation = rotation_of_quaternion(unit_quaternion("pose", self.quaternion))
         elif self.rpy is not None:
             rotation = rotation_of_rpy(numbers("pose", "rpy", self.rpy, (3,)))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 Rounds = Round | FactorRound | SolveRound
 
-CLEARED = 16  # numbers that one step sets to zero
+CLEARED = 72  # numbers that one step sets to zero, at most: two blocks of six rows
 MANY = 10_000  # products of blocks past which dense fronts serve
 SMALL = 4000  # block rows up to which the order given is compared with that of minimum degree
 
@@ -193,14 +193,14 @@ class _Plan:
 
     def elimination(self) -> Elimination:
         """The whole."""
-        place = np.argsort(self.order)
+        place, right = np.argsort(self.order), self._vector(0)
         return Elimination(
             self.first,
             self.end - self.first,
             tuple(self.order),
             tuple(self.at[k, k] for k in place),
             {(self.order[i], self.order[k]): at for (i, k), at in self.at.items() if i != k},
-            tuple(self._vector(0)[k] for k in place) if self.n else (),
+            tuple(right[k] for k in place) if self.n else (),
             self.rows,
             self._clear(),
             self._factor(),
@@ -208,14 +208,14 @@ class _Plan:
         )
 
     def _clear(self) -> tuple[Round, ...]:
-        import casadi as ca
-
-        size = self.matrix_end - self.first
-        steps = [(CLEARED, size // CLEARED), (1, size % CLEARED)]
-        none = ca.SX(0, 1)
-        calls = tuple(ca.Function("clear", [none, ca.SX.sym("x", n)], [ca.SX.zeros(n, 1)]) for n, _ in steps)
-        offsets = [(c, self.first + k) for c, k in _chunks(steps)]
-        return (Round(calls, (), (), np.array([[c, 0, at] for c, at in offsets]).reshape(-1, 3), states=1),)
+        """Column by column, long columns in parts."""
+        rows: list[Row] = []
+        for k, column in enumerate(self.columns):
+            at, end = self.at[k, k], self.at[k, k] + self.n[k] * sum(self.n[i] for i in (k, *column))
+            while at < end:
+                rows.append((("clear", min(CLEARED, end - at)), [at]))
+                at += CLEARED
+        return (self._round(rows),) if rows else ()
 
     def _round(self, rows: list[Row]) -> Round:
         """A round of steps, each named with the sizes of its blocks, and the offsets of its states."""
@@ -274,10 +274,10 @@ class _Plan:
         return tuple(rounds)
 
     def _each(self, what: str, side: int) -> Round:
-        """A step for all rows of the vectors, some at a time."""
-        steps = [(8, self.rows // 8), (1, self.rows % 8)]
-        first = [self.matrix_end + k * self.rows for k in (side, self.sides, self.sides + 1)]
-        return self._round([((what, steps[c][0]), [f + at for f in first]) for c, at in _chunks(steps)])
+        """A step for all rows of the vectors, block by block in the order in which `_both_ways` ends."""
+        vectors = [self._vector(k) for k in (side, self.sides, self.sides + 1)]
+        rows = [((what, n), [vector[k] for vector in vectors]) for k, n in enumerate(self.n)]
+        return self._round(rows[::-1])
 
     def _both_ways(self, vector: int) -> tuple[Rounds, ...]:
         """Forward and backward with a vector."""
@@ -312,6 +312,12 @@ class _FrontPlan(_Plan):
 
     def _both_ways(self, vector: int) -> tuple[Rounds, ...]:
         return (SolveRound(self.fronts, self._vector(vector)[0]),)
+
+    def _each(self, what: str, side: int) -> Round:
+        """A step for all rows of the vectors, some at a time."""
+        steps = [(8, self.rows // 8), (1, self.rows % 8)]
+        first = [self.matrix_end + k * self.rows for k in (side, self.sides, self.sides + 1)]
+        return self._round([((what, steps[c][0]), [f + at for f in first]) for c, at in _chunks(steps)])
 
 
 def _chunks(steps: list[tuple[int, int]]) -> Iterable[tuple[int, int]]:
@@ -513,7 +519,14 @@ def _of_vectors(write: Any) -> Any:
     return step
 
 
+def _clear(n: int) -> Step:
+    import casadi as ca
+
+    return _symbols(x=(n, 1)), [ca.SX.zeros(n, 1)]
+
+
 _STEPS: dict[str, Any] = {
+    "clear": _clear,
     "shift": _shift,
     "pivots": _pivots,
     "column": _column,

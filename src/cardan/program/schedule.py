@@ -202,10 +202,10 @@ class Schedule:
 
 
 def _read_steps(functions: tuple[casadi.Function, ...]) -> tuple[Graph, ...]:
-    return tuple(map(_read_step, functions))
+    return tuple(map(read_step, functions))
 
 
-def _read_step(function: casadi.Function) -> Graph:
+def read_step(function: casadi.Function) -> Graph:
     """The graph of a step, which writes only what is structurally there."""
     graph = read(function)
     written = [set(elements(function.sparsity_out(i))) for i in range(function.n_out())]

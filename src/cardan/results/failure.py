@@ -17,7 +17,9 @@ from cardan.model.model import Model
 from cardan.structure.assemble import constraint_kernels, flipped
 from cardan.structure.condition import take_as_closed
 from cardan.structure.consistency import measures
-from cardan.structure.kernels import equations_at, time_argument, tree_kernel
+from cardan.structure.kernels import equations_at, parameter_arguments, time_argument, tree_kernel
+from cardan.structure.large import is_divided, row_residuals
+from cardan.structure.projection import independence
 from cardan.structure.rounding import warn_outside
 from cardan.structure.row_sets import is_settled
 from cardan.structure.rows import generic_configurations, kept_rows, row_matrix
@@ -48,9 +50,9 @@ def require_consistent(
     # the mechanism's size, m: the largest distance of a joint from a body's origin
     reach = [float(np.linalg.norm(at.position)) for joint in model.joints for at in (joint.at, joint.child_at)]
     size = max([1e-3, *reach])
-    if len(q) >= MANY and _is_clearly_consistent(model, q, v, t, size, threads):
+    if len(q) >= MANY and not is_divided(model, SPATIAL) and _is_clearly_consistent(model, q, v, t, size, threads):
         return
-    phi, _ = constraint_kernels(model)[0](q, *time_argument(model, t))
+    phi, rate = row_residuals(model, q, v, t)
     if not phi.size:  # a loop closed by a free joint
         return
     worst, row = map(int, np.unravel_index(int(np.argmax(np.abs(phi))), phi.shape))
@@ -65,8 +67,7 @@ def require_consistent(
         raise InputError(
             f"simulate: the start closes {over} with its directions opposite, turned by half a turn; {help}"
         )
-    J, beta = constraint_kernels(model)[1](q, *time_argument(model, t))
-    missing = np.abs((J @ v[..., None])[..., 0] - beta)
+    missing = np.abs(rate)
     speeds = np.maximum(1.0, np.abs(v).max(axis=1, initial=0.0))
     worst, row = map(int, np.unravel_index(int(np.argmax(missing / speeds[:, None])), missing.shape))
     if not missing[worst, row] <= CLOSED * size * speeds[worst]:
@@ -98,6 +99,14 @@ def _is_clearly_consistent(
 
 def _require_a_branch(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> None:
     """Reject a start at a bifurcation from which no motion goes on; warn of one at rest, where several do."""
+    if is_divided(model, SPATIAL):
+        still = np.abs(v).max(axis=1, initial=0.0) <= CLOSED
+        if (independence(model, q, t, parameter_arguments(model)) < CLOSED)[still].any():
+            warn_outside(
+                "simulate: the start is a position where the constraints lose rank, at rest: which of the motions that "
+                "branch there it takes is not determined by the equations; start beside it"
+            )
+        return
     rows = kept_rows(model.unbound, SPATIAL)
     usual = np.maximum(_usual_lengths(model, rows), 1e-300)
     J = np.asarray(constraint_kernels(model)[1](q, *time_argument(model, t))[0])[:, rows] / usual[:, None]

@@ -126,8 +126,9 @@ class ComponentSum:
     Args:
         components: of what.
         name: of the sums.
-        inputs: axis along which each input is taken: "q", "v", "x", "tau", "rows", "positions", and "poses" (16), "twists"
-            (6) of bodies; "all" is a scalar for all. `tau` is zero for components to which the drives do not belong.
+        inputs: axis along which each input is taken: "q", "v", "x", "tau", "rows", "positions"; "poses" (16) and
+            "twists" (6) of bodies; "all" is a scalar for all. `tau` is zero for components to which the drives do not
+            belong.
         outputs: one axis for each vector, two for each matrix. What a component does not write is zero.
         write: writes the outputs of one component over symbols.
         only: chooses classes; all by default.

@@ -25,6 +25,7 @@ from cardan.on_card import is_device_array
 from cardan.structure.assemble import assemble, constraint_kernels, flipped
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import equations_at, is_large, parameter_arguments, time_argument, tree_graph, tree_kernel
+from cardan.structure.large import is_divided, row_residuals
 from cardan.structure.magnification import States, is_recursive, magnified, states_at
 from cardan.structure.planarity import prepare
 from cardan.structure.rounding import (
@@ -107,11 +108,16 @@ def warn_of_condition(model: Model, formulation: Formulation) -> None:
     """
     if _is_recursive(model, formulation):
         warn_of_tree(model, formulation)
-    elif JUDGED.first_time(model, formulation.key) and 6 * len(model.tree.links) <= WIDEST:
+    elif JUDGED.first_time(model, formulation.key) and is_judged(model, formulation):
         for one in some_values(model):
             at = _some_configurations(one, formulation)
             if at and not min(matrix_condition(one, formulation, q, 0.0) for q in at) < DOUBTFUL:
                 say(model, formulation, measured_at(one, formulation, np.array(at), 0.0))
+
+
+def is_judged(model: Model, formulation: Formulation) -> bool:
+    """Whether the whole of the equations is looked at: not of a mechanism that is divided into pieces."""
+    return 6 * len(model.tree.links) <= WIDEST and not is_divided(model, formulation)
 
 
 def watch(model: Model, formulation: Formulation, kernel: Any, q: Any, t: Any) -> None:
@@ -135,7 +141,7 @@ def watch(model: Model, formulation: Formulation, kernel: Any, q: Any, t: Any) -
     if q.shape[-1:] != (model.nq,):
         return
     warn_of_gap(model, q, t)
-    if 6 * len(model.tree.links) > WIDEST:
+    if not is_judged(model, formulation):
         return
     if _JUDGED_AT.first_time(model, formulation.key):
         warn_at(model, formulation, q, t)
@@ -175,7 +181,10 @@ def warn_of_gap(model: Model, q: np.ndarray, t: np.ndarray) -> None:
     """Warn of loops wide open at configurations (..., nq): only the first time that one asks for a model."""
     if not _CLOSED.first_time(model, None) or not model.has_rows:
         return
-    phi = constraint_kernels(model)[0](q, *time_argument(model, t))[0]
+    if is_divided(model, SPATIAL):
+        phi = row_residuals(model, q, np.zeros(model.nv), t)[0]
+    else:
+        phi = constraint_kernels(model)[0](q, *time_argument(model, t))[0]
     gap = float(np.nanmax(np.abs(phi), initial=0.0))
     if gap > OPEN * float(np.max([row_sizes(one.settled()) for one in some_values(model)], initial=1e-9)):
         warn_outside(

@@ -13,11 +13,20 @@ import numpy as np
 
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Shape, port_shape
+from cardan.formulation.spatial import SPATIAL
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.program.program import Port
 from cardan.program.schedule import Schedule
-from cardan.structure.kernels import LOOP_PAST, FreeKernel, kernel_of, parameter_arguments, symbolic
+from cardan.structure.assemble import constraint_kernels
+from cardan.structure.kernels import (
+    LOOP_PAST,
+    FreeKernel,
+    kernel_of,
+    parameter_arguments,
+    symbolic,
+    time_argument,
+)
 from cardan.structure.rows import generic_configurations, independent_rows
 
 _DIVIDED: Slot[str, bool] = Slot("whether a mechanism is divided into pieces, by formulation")
@@ -100,6 +109,26 @@ def correction_kernel(model: Model, formulation: Formulation) -> Any:
     return large_kernel(model, formulation, "correction", correction, inputs, outputs)
 
 
+def residual_kernel(model: Model) -> Any:
+    """Residuals of all constraint rows: `q, v, (t)` to `phi` (nl,) and `J v - beta` (nl,)."""
+    from cardan.formulation.large.programs import residuals
+
+    inputs = ("q", "v", *(("t",) if model.depends_on_time else ()))
+    nl = len(model.rows)
+    return large_kernel(model, SPATIAL, "residuals", residuals, inputs, {"phi": (nl,), "rate": (nl,)})
+
+
+def row_residuals(model: Model, q: Any, v: Any, t: Any, threads: Any = None) -> tuple[np.ndarray, np.ndarray]:
+    """Residuals `phi` and `J v - beta` (..., nl) of all constraint rows at states of the tree, of any size."""
+    time = time_argument(model, t)
+    if is_divided(model, SPATIAL):
+        phi, rate = residual_kernel(model)(q, v, *time, threads=threads)
+        return phi, rate
+    phi, _ = constraint_kernels(model)[0](q, *time, threads=threads)
+    J, beta = constraint_kernels(model)[1](q, *time, threads=threads)
+    return phi, (J @ np.asarray(v)[..., None])[..., 0] - beta
+
+
 def usual_independence(model: Model, formulation: Formulation) -> float:
     """How far the rows are from depending on one another at configurations that nothing singles out, the median."""
     return _USUAL.find(model, formulation.key, lambda: _usual_independence(model.unbound, formulation))
@@ -118,14 +147,14 @@ class LargeSchedules:
 
     `motion` gives `a`, `qdot` and `P`, `rates` gives `qdot` alone, `plus` the configuration after a motion. Then what
     `formulation.large.programs.correction` does: `correction(adaptive)` with the error of the step where it is
-    estimated, `near` without; both are None without constraint rows. `usual` is the usual independence of the rows.
+    estimated, `near()` without; both are None without constraint rows. `usual` is the usual independence of the rows.
     """
 
     motion: Schedule
     rates: Schedule
     plus: Schedule
     correction: Callable[[bool], Schedule] | None
-    near: Schedule | None
+    near: Callable[[], Schedule] | None
     usual: float
 
 
@@ -142,7 +171,9 @@ def large_schedules(model: Model, formulation: Formulation, rows: Sequence[int])
     if not home.has_rows or not rows:
         return LargeSchedules(motion, *by_joint, None, None, 1.0)
     state, sums = ("new_q", "new_v"), ("removed", "energy", "inertia", "independence")
-    near = programs.correction(written, rows, ("q", "v", *time, *free), state, **how)
+
+    def near() -> Schedule:
+        return programs.correction(written, rows, ("q", "v", *time, *free), state, **how)
 
     def with_errors(adaptive: bool) -> Schedule:
         errors = ("eq", "ev") if adaptive else ()

@@ -18,7 +18,7 @@ from cardan.model.model import Model
 from cardan.structure.assemble import assemble, closed_start, constraint_kernels, moved_by
 from cardan.structure.kernels import equations_at, time_argument
 from cardan.structure.sparse_assembly import consistent_velocity
-from cardan.structure.sparse_rank import independent_at, left_out_by_plane
+from cardan.structure.sparse_rank import independent_at, left_out_by_plane, spans
 from cardan.structure.sparse_rows import has_sparse_rows, row_labels
 
 SMALL = 1e-8  # of rows of unit length: less is dependence
@@ -95,8 +95,13 @@ def _independent_large(model: Model) -> list[int]:
         rows = independent_at(model, q)
         if len(rows) + len(left_out_by_plane(model)) == len(model.rows):
             return rows
-    chosen = [independent_at(model, q) for q in generic_configurations(model)]
-    return chosen[usual([len(rows) for rows in chosen])]
+    places = generic_configurations(model)
+    chosen = [independent_at(model, q) for q in places]
+    best = usual([len(rows) for rows in chosen])
+    # rows that are dependent with open loops too are left out rather than others, since they are so everywhere
+    open_loops = moved_by(model, places[best], np.random.default_rng(2).uniform(-0.5, 0.5, model.nv))
+    rows = independent_at(model, open_loops)
+    return rows if len(rows) == len(chosen[best]) and spans(model, places[best], rows) else chosen[best]
 
 
 def usual(ranks: list[int]) -> int:

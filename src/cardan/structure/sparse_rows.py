@@ -30,7 +30,8 @@ from cardan.model.model import Model
 from cardan.model.row import RowLabel, joint_labels
 from cardan.model.tree import GROUND
 from cardan.structure.component_sums import Component, Components, ComponentSum, Symbols
-from cardan.structure.kernels import LOOP_PAST, tree_kernel
+from cardan.structure.kernels import LOOP_PAST
+from cardan.structure.link_motion import LinkMotion
 
 SHIFT = 1e-13  # on the diagonal of A: rows that depend on others keep a pivot of this size
 CORRECTIONS = 12  # of a solution, at most
@@ -57,11 +58,10 @@ class SparseRows:
 
     def __init__(self, model: Model) -> None:
         self.model, self.home = model, model.separate
-        heaviest, links = heaviest_bodies(self.home), self.home.tree.links
-        axes = np.array([self.home.tree.body_pose[b].rotation for b in heaviest])
-        place = np.array([self.home.tree.body_pose[b].position for b in heaviest])
-        self.heaviest = heaviest
-        self.com = np.einsum("nji,nj->ni", axes, np.array([link.com for link in links]) - place)
+        links = self.home.tree.links
+        self.motion = LinkMotion(self.home.tree)
+        self.axes = np.array([self.home.tree.body_pose[b].rotation for b in heaviest_bodies(self.home)])
+        self.com = np.array([link.com for link in links])
         self.basis = self._plane()
         first, levels = row_places(model, ABSOLUTE)
         self.components = Components(model, ABSOLUTE, range(len(levels)), self.basis)
@@ -176,10 +176,9 @@ class SparseRows:
         """Centre of mass and quaternion (7 n,) of each link at a configuration (nq,) of the tree."""
         from scipy.spatial.transform import Rotation
 
-        pose = np.asarray(tree_kernel(self.model, "body_poses")(q)).reshape(-1, 4, 4)[self.heaviest]
-        R = pose[:, :3, :3]
-        turn = Rotation.from_matrix(R).as_quat()[:, [3, 0, 1, 2]]
-        return np.concatenate([pose[:, :3, 3] + np.einsum("nij,nj->ni", R, self.com), turn], axis=1).ravel()
+        R, r = self.motion.poses(q)
+        turn = Rotation.from_matrix(R @ self.axes).as_quat()[:, [3, 0, 1, 2]]
+        return np.concatenate([r + np.einsum("nij,nj->ni", R, self.com), turn], axis=1).ravel()
 
     def link_rates(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Rates (k n,) of the links, in the scale of `C`, at a state (nq,), (nv,) of the tree."""
@@ -188,31 +187,14 @@ class SparseRows:
 
     def _rates(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
         """Angular velocity and velocity of the centre of mass (n, 6) of the links, in ground axes."""
-        pose = np.asarray(tree_kernel(self.model, "body_poses")(q)).reshape(-1, 4, 4)[self.heaviest]
-        twist = np.asarray(tree_kernel(self.model, "body_twists")(q, v)).reshape(-1, 6)[self.heaviest]
-        u = np.concatenate([twist[:, :3], twist[:, 3:] + np.cross(twist[:, :3], self.com)], axis=1)
-        return np.einsum("nij,nkj->nki", pose[:, :3, :3], u.reshape(-1, 2, 3)).reshape(-1, 6)
+        R, r = self.motion.poses(q)
+        u = self.motion.rates(q, v)
+        u[:, 3:] += np.cross(u[:, :3], r + np.einsum("nij,nj->ni", R, self.com))
+        return u
 
     def plus(self, q: np.ndarray, dq: np.ndarray) -> np.ndarray:
         """The configuration (nq,) of the tree after moving with rates (nv,) for unit time."""
-        import casadi as ca
-
-        moved = np.array(q, dtype=float)
-        for kind, at, rates in self._by_kind:
-            x, v = ca.SX.sym("x", kind.nq), ca.SX.sym("v", kind.nv)
-            moved[at] = np.array(ca.Function("plus", [x, v], [kind.plus(x, v)])(q[at].T, dq[rates].T)).T
-        return moved
-
-    @cached_property
-    def _by_kind(self) -> list[tuple[Any, np.ndarray, np.ndarray]]:
-        groups: dict[str, list[Any]] = {}
-        for link in self.model.tree.links:
-            if link.kind.nv:
-                groups.setdefault(link.kind.identity, []).append(link)
-        return [
-            (links[0].kind, *(np.array([range(getattr(x, s).start, getattr(x, s).stop) for x in links]) for s in "qv"))
-            for links in groups.values()
-        ]
+        return self.motion.plus(q, dq)
 
     def _every(self, values: np.ndarray) -> np.ndarray:
         found = np.zeros(len(self.at_position))

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from cardan.errors import InputError
 from cardan.machines.cache import source_digest
 from cardan.model.model import Model
 from cardan.studies.design import Design
@@ -46,6 +47,15 @@ def code_version() -> dict[str, str]:
     except PackageNotFoundError:
         number = "unknown"
     return {"version": number, "source": source_digest()}
+
+
+def require_code(found: dict[str, str], own: dict[str, str], who: str) -> None:
+    """Reject a process whose Cardan is not the same: the last digits of its results could differ."""
+    if found != own:
+        raise InputError(
+            f"sweep: {who} has Cardan {found['version']} (source {found['source'] or 'unknown'}), this process "
+            f"{own['version']} (source {own['source'] or 'unknown'}); install the same version on all"
+        )
 
 
 def _digest(thing: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -196,10 +197,15 @@ class Study:
             raise UnknownNameError(f"study: {name!r} is neither a measure nor a parameter of it{nearest(name, known)}")
         return self.dataset[name]
 
+    def _repr_html_(self) -> str:
+        """The first lines and the dataset, in a notebook."""
+        return f"<pre>{escape(repr(self))}</pre>{self.dataset._repr_html_()}"
+
     def __repr__(self) -> str:
         """How far it is, and what it holds."""
         lines = [f"Study of {self.about.get('model', 'a function')!r}: {self.status}"]
         lines += [f"  over {', '.join(f'{k} ({n})' for k, n in self.design.dims.items())}"]
+        lines += [f"  parameters {', '.join(self.design.names)}"]
         lines += [f"  {name}: {words.get('long_name', '')}" for name, (_, _, words) in self.variables.items()]
         for number, reason in list(self.reasons.items())[:3]:
             lines.append(f"  member {number} failed: {reason}")

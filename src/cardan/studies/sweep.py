@@ -6,6 +6,8 @@ from collections.abc import Callable, Generator, Mapping
 from contextlib import closing
 from typing import Any
 
+import numpy as np
+
 from cardan.errors import InputError, InterruptedRunError, warn_outside
 from cardan.machines.ufunc.threads import get_threads
 from cardan.model.values import shown, whole
@@ -20,6 +22,8 @@ from cardan.studies.workers import DaskWorkers, LocalWorkers, in_pool, in_this_p
 
 CHUNK = 16_384
 """Most members that are computed together: their states fit into the processor's cache."""
+LARGEST = 4 << 30
+"""Bytes of results that are kept without a store."""
 MEMORY = 64 << 20
 """Bytes that the samples of a chunk may take."""
 PARTS = 8
@@ -199,6 +203,12 @@ class _InMemory:
 
     def write(self, lo: int, results: Results) -> None:
         """Keep the results of a chunk."""
+        size = 8 * len(self.design) * sum(int(np.prod(x.shape[1:])) for x in results.values.values())
+        if size > LARGEST:
+            raise InputError(
+                f"sweep: the results of {len(self.design):,} members take {size / 1e9:.1f} GB; give store='study.zarr' "
+                "to write them to a folder, or measures that keep less"
+            )
         self.results.join(results, lo)
 
     def study(self) -> Study:

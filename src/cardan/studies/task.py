@@ -129,7 +129,7 @@ class Task:
                 else:
                     self._called(rows, arguments, found)
         for warning in caught:
-            if issubclass(warning.category, RuntimeWarning | UserWarning):
+            if issubclass(warning.category, RuntimeWarning):
                 found.warned.setdefault(str(warning.message), 0)
         found.state[found.state == 0] = DONE
         return found

@@ -17,6 +17,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from cardan.machines.ufunc.threads import set_threads
+from cardan.studies.identity import code_version, require_code
 from cardan.studies.task import Results, Task
 
 HEAD = struct.Struct("<Q")
@@ -56,11 +57,12 @@ def compute_pickled(task: bytes, digest: str, values: np.ndarray, card: int = 0,
         return _TASKS[digest].compute(values, card)
 
 
-def compute_on_dask(task: bytes, digest: str, values: np.ndarray) -> Results:
-    """The same on a worker of Dask, with the threads that it has."""
+def compute_on_dask(task: bytes, digest: str, values: np.ndarray, code: dict[str, str]) -> Results:
+    """The same on a worker of Dask, which may have joined late, with the threads that it has."""
     from distributed import get_worker
 
     own = get_worker()
+    require_code(code_version(), code, f"worker {own.address}")
     return compute_pickled(task, digest, values, _card_of(str(own.name)), own.state.nthreads)
 
 

@@ -30,13 +30,14 @@ import numpy as np
 
 from cardan.errors import InputError, SimulationError
 from cardan.machines.ufunc.threads import get_threads
-from cardan.studies.identity import code_version
+from cardan.studies.identity import code_version, require_code
 from cardan.studies.task import Results, Task, failed_results
 from cardan.studies.worker import compute_on_dask, receive, send
 
 KILLS = 3
 """Workers that a range may kill before it is halved, or, if it is one member, has failed."""
 RECONNECT = 60.0  # s to wait for a scheduler that is gone
+TRIES = 10  # to ask workers for their version
 Range = tuple[int, int]
 Answer = Results | BaseException
 
@@ -264,6 +265,7 @@ class DaskWorkers:
         self._digest = hashlib.blake2b(self._blob, digest_size=16).hexdigest()
         self._name = f"sweep {task.model.name if task.model is not None else 'function'}".replace("-", "_")
         self._futures: dict[Any, Callable[[Answer], None]] = {}
+        self._code = code_version()
         _require_same_version(client)
 
     @property
@@ -278,7 +280,8 @@ class DaskWorkers:
         """Compute members on any worker."""
         key = f"{self._name}-{first}-{uuid.uuid4().hex}"
         self._wait_for_scheduler()
-        future = self.client.submit(compute_on_dask, self._blob, self._digest, values, key=key, pure=False)
+        given = (self._blob, self._digest, values, self._code)
+        future = self.client.submit(compute_on_dask, *given, key=key, pure=False)
         self._futures[future] = done
         future.add_done_callback(self._done)
 
@@ -326,21 +329,23 @@ def _require_client(client: Any) -> None:
 
 
 def _require_same_version(client: Any) -> None:
-    """Reject workers that have another version of Cardan, or none."""
-    own = code_version()
-    try:
-        theirs = client.run(_version_there)
-    except Exception as error:  # a worker without Cardan cannot even read the question
-        raise InputError(
-            f"sweep: the workers of the client cannot load Cardan ({type(error).__name__}: {error}); install the same "
-            f"version, {own['version']}, there"
-        ) from error
+    """Reject workers that have another version of Cardan, or none; one that dies meanwhile is not asked."""
+    own, theirs = code_version(), {}
+    for _ in range(TRIES):
+        try:
+            theirs = client.run(_version_there, on_error="return")
+            break
+        except OSError:  # the scheduler is away
+            time.sleep(1.0)
     for worker, found in theirs.items():
-        if found != own:
+        if isinstance(found, OSError):
+            continue
+        if isinstance(found, BaseException):
             raise InputError(
-                f"sweep: worker {worker} has Cardan {found['version']} (source {found['source'] or 'unknown'}), this "
-                f"process {own['version']} (source {own['source'] or 'unknown'}); install the same version on all"
+                f"sweep: worker {worker} of the client cannot load Cardan ({type(found).__name__}: {found}); install "
+                f"the same version, {own['version']}, there"
             )
+        require_code(found, own, f"worker {worker}")
 
 
 def _version_there() -> dict[str, str]:

@@ -168,6 +168,8 @@ class Group:
     """Joints of the template whose coordinates are among those of the tree."""
     links: np.ndarray
     """The links (count, len(coordinates)) whose coordinates these are."""
+    first: np.ndarray
+    """The number (count,) of each one's first row, kept or not, among those of the mechanism."""
 
     @property
     def count(self) -> int:
@@ -316,8 +318,8 @@ class Division:
         first, classes = items[0], tuple(cls for cls, _ in pieces[0])
         numbers = Numbers([item.numbers for item in items])
         starts = np.cumsum([0, *(len(self.pieces[cls].kinds) for cls in classes)])
-        at = {piece: int(start) for piece, start in zip(pieces[0], starts, strict=False)}
-        sides = [GROUND if p is None else at[p.cls, p.member] + p.link for p in first.places]
+        start_of = {piece: int(start) for piece, start in zip(pieces[0], starts, strict=False)}
+        sides = [GROUND if p is None else start_of[p.cls, p.member] + p.link for p in first.places]
         draft = Draft(self._union(classes), numbers)
         joints = first.write(draft, sides)
         members = np.array([[member for _, member in piece] for piece in pieces], dtype=int)
@@ -325,8 +327,9 @@ class Division:
         rows = np.array([item.rows for item in items], dtype=int).reshape(len(items), -1)
         owners = [item.owner for item in items]
         links = np.array([item.links for item in items], dtype=int).reshape(len(items), -1)
+        at = np.array([item.first for item in items], dtype=int)
         return Group(
-            classes, members, owners, numbers, draft.model(), joints, first.kept, rows, tuple(draft.given), links
+            classes, members, owners, numbers, draft.model(), joints, first.kept, rows, tuple(draft.given), links, at
         )  # fmt: skip
 
     def _union(self, classes: Sequence[int]) -> Model:
@@ -361,6 +364,7 @@ def _model(
     bodies = [Body(f"body{b}", 1.0, np.zeros(3), np.zeros((3, 3))) for b in range(len(body_link))]
     nq, nv = (sum(getattr(link.kind, n) for link in links) for n in ("nq", "nv"))
     tree = Tree(tuple(links), tuple(body_link), tuple(body_pose), nq, nv)
+    tree.__dict__.update(mobility=({}, 1.0), moves_inertia=True)  # judged with the whole mechanism
     model = Model("piece", gravity, tuple(bodies), tuple(joints), (), tree)
     model.__dict__["separate"] = model  # whose links are those of the whole mechanism
     return model
@@ -426,10 +430,11 @@ class Item:
     """Links of joints of the tree whose coordinates are needed."""
     kept: tuple[int, ...] = ()
     rows: tuple[int, ...] = ()
+    first: int = 0
 
     def keeping(self, kept: tuple[int, ...], first: int) -> Item:
         """The same with the numbers of its rows that are kept; `first` is the number of its first row of all."""
-        return replace(self, key=(self.key, kept), kept=kept, rows=tuple(first + k for k in kept))
+        return replace(self, key=(self.key, kept), kept=kept, rows=tuple(first + k for k in kept), first=first)
 
 
 @dataclass

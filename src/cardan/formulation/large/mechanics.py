@@ -140,9 +140,9 @@ class LargeMechanics:
         self.bodies_apart, self.changes, self.normalises = bodies_apart, tuple(changes), normalises
         self.division = Division(places_of(model, bodies_apart))
         self.pieces, places = self.division.pieces, self.division.places
-        items = rows_of(places, kept)
+        items = rows_of(places, kept, with_tree="phi" not in self.outputs)
         self.connections = self.division.groups([item for item in items if item.kept])
-        spare = [item for item in items if not item.kept] if "gap" in self.outputs else []
+        spare = [item for item in items if not item.kept] if {"gap", "phi"} & {*self.outputs} else []
         self.spare = self.division.groups(spare)
         self.elements = self.division.groups([force_element(places, k) for k in range(len(model.forces))])
         self.drives = self._drives() if bodies_apart and "tau" in self.inputs else []
@@ -519,6 +519,21 @@ class LargeMechanics:
             steps.append(step)
         return Stage(steps)
 
+    def residuals(self) -> Stage:
+        """The residuals of all rows of positions, `phi`, and of velocities, `J v - beta`."""
+        steps = []
+        for group in self.spare:
+            step = group.numbers.step()
+            views, rows = self.rows_at(step, group)
+            rate = -rows.beta
+            for view, cls, at in zip(views, group.pieces, self.columns(group), strict=True):
+                rate = rate + rows.J[:, at] @ view.read(self.pieces[cls].known["v"])
+            step.output(self.outputs.index("phi"), rows.phi, group.first)
+            if "rate" in self.outputs:
+                step.output(self.outputs.index("rate"), rate, group.first)
+            steps.append(step)
+        return Stage(steps)
+
     def gaps(self, step: Step, own: View, one: ConnectionClass, views: list[View], rows: Rows) -> Matrix:
         """Residuals of positions and of velocities, and what changes do to both, as columns."""
         import casadi as ca
@@ -794,10 +809,10 @@ def _none() -> Matrix:
     return ca.SX(0, 1)
 
 
-def rows_of(places: Places, kept: Sequence[int]) -> list[Item]:
-    """All that makes constraint rows, with those that are kept: of links by themselves those of all joints."""
+def rows_of(places: Places, kept: Sequence[int], with_tree: bool = True) -> list[Item]:
+    """All that makes constraint rows, with those that are kept: of links by themselves also the joints of the tree."""
     model, held, first, items = places.model, set(kept), 0, []
-    if places.bodies_apart:
+    if places.bodies_apart and with_tree:
         for link in model.tree.links:
             count = link.kind.freedoms_removed
             items += [joint_rows(places, link.joint).keeping(tuple(range(count)), 0)] if count else []

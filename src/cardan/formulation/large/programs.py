@@ -89,6 +89,16 @@ def correction(
     return schedule_of(stages, L.cells, L.system.end)
 
 
+def residuals(
+    model: Model, kept: Sequence[int], inputs: Sequence[str], outputs: Sequence[str], *,
+    p: Matrix | None = None, bodies_apart: bool | None = None,
+) -> Schedule:  # fmt: skip
+    """Residuals of all constraint rows: `phi` (nl,) and, if asked for, `rate` (nl,), `J v - beta`."""
+    apart = has_large_subtrees(model) if bodies_apart is None else bodies_apart
+    L = LargeMechanics(model, (), inputs, outputs, bodies_apart=apart, p=p)
+    return schedule_of([*L.before, L.residuals()], L.cells, L.system.end)
+
+
 def rates(model: Model) -> Schedule:
     """`qdot` (nq,) from `q` and `v`, joint by joint."""
     return _by_joint(model, ("q", "v"), "qdot", configuration_rate)

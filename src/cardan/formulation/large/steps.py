@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.formulation.tracing import mapped
+from cardan.program.fusion import fused
 from cardan.program.schedule import Round, Schedule
 
 if TYPE_CHECKING:
@@ -286,4 +287,4 @@ def schedule_of(stages: Sequence[Any], cells: Sequence[Cell], blocks: int) -> Sc
         places[id(step)] = tables[id(step.constants)][0]
     constants = np.concatenate([np.zeros(0), *(values for _, values in tables.values())])
     rounds = [stage.round(places) if isinstance(stage, Stage) else stage for stage in stages]
-    return Schedule(tuple(rounds), constants, end, ())
+    return fused(Schedule(tuple(rounds), constants, end, ()))

@@ -24,7 +24,7 @@ import numpy as np
 from cardan.algebra.matrix import Matrix
 from cardan.errors import InputError
 from cardan.formulation.dynamics import entering_power
-from cardan.formulation.formulation import Formulation
+from cardan.formulation.formulation import Formulation, Parts
 from cardan.integrate.alpha.step import (
     ITERATIONS,
     PATIENCE,
@@ -44,6 +44,7 @@ from cardan.integrate.explicit.step import LARGEST
 from cardan.integrate.integrators import Request
 from cardan.integrate.large import LargeSystem, factored, large_system, small_pivots, written_parts
 from cardan.integrate.stepper import STRETCH, BatchStepper, Outcome, States
+from cardan.machines.cuda.place import Place
 from cardan.model.model import Model
 from cardan.structure.assemble import OPENED
 from cardan.structure.component_sums import Component, Symbols
@@ -66,31 +67,34 @@ def write_geometry(c: Component, s: Symbols) -> dict[str, Matrix]:
     return {"phi": phi, "pull": ca.jtimes(phi, s["D"], s["eta"], True)}
 
 
-def write_balance(c: Component, s: Symbols) -> dict[str, Matrix]:
-    """`r = M vdot + J^T lam - f`, `u = J v - beta`, and the power that enters."""
-    q = c.formulation.plus(c.model, s["q"], c.wide(s["D"]))
-    parts = written_parts(c, s, q)
+def _balanced(c: Component, s: Symbols) -> tuple[Parts, Matrix, Matrix]:
+    """A component's equations after the shift `D`; `r = M vdot + J^T lam - f` and `u = J v - beta`."""
+    parts = written_parts(c, s, c.formulation.plus(c.model, s["q"], c.wide(s["D"])))
     rows = parts.rows.kept(c.rows)
     r = c.formulation.inertia_force(parts, c.wide(s["vdot"])) + rows.J.T @ s["lam"] - parts.f
-    power = entering_power(parts, s["tau"], c.rows, s["lam"])
-    return {"r": c.narrow(r), "u": rows.J @ c.wide(s["v"]) - rows.beta, "power": power}
+    return parts, c.narrow(r), rows.J @ c.wide(s["v"]) - rows.beta
+
+
+def write_balance(c: Component, s: Symbols) -> dict[str, Matrix]:
+    """`r`, `u`, and the power that enters."""
+    parts, r, u = _balanced(c, s)
+    return {"r": r, "u": u, "power": entering_power(parts, s["tau"], c.rows, s["lam"])}
 
 
 def write_matrices(c: Component, s: Symbols) -> dict[str, Matrix]:
     """`S0`, `S`, `J`, `J + (q_a / v_a) du/dD` and `G` of Newton's matrix: see `alpha.step.linearise`."""
     import casadi as ca
 
-    q = c.formulation.plus(c.model, s["q"], c.wide(s["D"]))
-    parts = written_parts(c, s, q)
-    rows, phi = parts.rows.kept(c.rows), parts.rows.kept(c.positions).phi
-    found = write_balance(c, s)
-    M, J = (parts.M, rows.J) if c.basis is None else (c.basis.T @ parts.M @ c.basis, rows.J @ c.basis)
+    parts, r, u = _balanced(c, s)
+    M, J, phi = parts.M, parts.rows.kept(c.rows).J, parts.rows.kept(c.positions).phi
+    if c.basis is not None:
+        M, J = c.basis.T @ M @ c.basis, J @ c.basis
     S0 = s["vdot_a"] * M - s["v_a"] * ca.jacobian(c.narrow(parts.f), s["v"])
     return {
         "S0": S0,
-        "S": S0 + s["q_a"] * ca.jacobian(found["r"], s["D"]),
+        "S": S0 + s["q_a"] * ca.jacobian(r, s["D"]),
         "J": J,
-        "Ju": J + (s["q_a"] / s["v_a"]) * ca.jacobian(found["u"], s["D"]),
+        "Ju": J + (s["q_a"] / s["v_a"]) * ca.jacobian(u, s["D"]),
         "G": ca.jacobian(phi, s["D"]),
     }
 
@@ -278,6 +282,11 @@ class LargeAlphaStepper(BatchStepper):
     ) -> None:
         if not model.nv:
             raise InputError(f"model {model.name!r} has no moving joint; there is nothing to integrate")
+        if isinstance(request.threads, Place):
+            raise InputError(
+                f"simulate: model {model.name!r} has {len(model.tree.links)} links, and method 'alpha' integrates so many "
+                f"on the CPU; leave out device='{request.threads}'"
+            )
         super().__init__(model, tau, request)
         self.system = large_system(model, formulation)
         self.alpha, self.c = LargeAlpha(self.system), AlphaCoefficients.of(float(rho))
@@ -344,9 +353,9 @@ class LargeAlphaStepper(BatchStepper):
         t, left = float(s["t"][b]), end - float(s["t"][b])
         h = left if s["h"][b] * STRETCH >= left else float(s["h"][b])
         x, w, power = s["x"][b], s["w"][b], float(s["power"][b])
-        state = [s[name][b] for name in ("q", "v", "vdot", "a", "lam", "eta")]
+        q, v, vdot, a, lam, eta = state = [s[name][b] for name in ("q", "v", "vdot", "a", "lam", "eta")]
         about = self.system.ahead(x, w, h)
-        one = OneStep(AlphaPoint(t, *state, power), h, self.c, tau, about, numbers)
+        one = OneStep(AlphaPoint(t, q, v, vdot, a, lam, eta, power), h, self.c, tau, about, numbers)
         kept = self.factors.setdefault(b, FactorsByLength())
         new, factors = self.alpha.step(one, kept.find(h))
         kept.put(h, factors)

@@ -125,25 +125,28 @@ class AlphaCoefficients:
 
 @dataclass
 class AlphaPoint:
-    """State at the end of a step: time, coordinates, rates, their derivative, `a`, the multipliers and the power."""
+    """State at the end of a step: time, coordinates, rates, their derivative, `a`, the multipliers and the power.
 
-    t: Scalar
-    q: Matrix
-    v: Matrix
-    vdot: Matrix
-    a: Matrix
-    lam: Matrix
-    eta: Matrix
-    power: Matrix
+    Symbols, or numbers on large mechanisms (`alpha.large`).
+    """
+
+    t: Any
+    q: Any
+    v: Any
+    vdot: Any
+    a: Any
+    lam: Any
+    eta: Any
+    power: Any
 
 
 @dataclass
 class NewtonUnknowns:
     """Newton's unknowns, scaled alike: accelerations, multipliers, and the correction of positions."""
 
-    z: Matrix
-    lam: Matrix
-    eta: Matrix
+    z: Any
+    lam: Any
+    eta: Any
 
 
 def begin(eq: AlphaEquations, t: Scalar, q: Matrix, v: Matrix, given: Given) -> AlphaPoint:
@@ -223,17 +226,17 @@ def correct(
     return new, AlphaPoint(p.t + h, q, v, vdot, a, new.lam, new.eta, linear.power), ca.fmax(moved, sped)
 
 
-def slopes(c: AlphaCoefficients, h: Scalar) -> tuple[Scalar, Scalar, Scalar]:
+def slopes(c: AlphaCoefficients, h: Scalar) -> tuple[Any, Any, Any]:
     """Derivatives of position, velocity and `vdot'` by `a'`."""
     return c.beta * h * h, c.gamma * h, (1 - c.alpha_m) / (1 - c.alpha_f)
 
 
-def shift(c: AlphaCoefficients, p: AlphaPoint, z: Matrix, h: Scalar) -> Matrix:
+def shift(c: AlphaCoefficients, p: AlphaPoint, z: Any, h: Scalar) -> Any:
     """`D`."""
     return h * p.v + h * h * ((0.5 - c.beta) * p.a + c.beta * z)
 
 
-def rates_after(c: AlphaCoefficients, p: AlphaPoint, a: Matrix, h: Scalar) -> tuple[Matrix, Matrix]:
+def rates_after(c: AlphaCoefficients, p: AlphaPoint, a: Any, h: Scalar) -> tuple[Any, Any]:
     """`v'` and `vdot'`."""
     v = p.v + h * ((1 - c.gamma) * p.a + c.gamma * a)
     return v, ((1 - c.alpha_m) * a + c.alpha_m * p.a - c.alpha_f * p.vdot) / (1 - c.alpha_f)

@@ -33,6 +33,7 @@ class _LargeMechanismStep(LargeTreeStep):
     def __init__(self, graphs: Graphs, tableau: Tableau, events: tuple[Event, ...], controlled: bool) -> None:
         self.large: LargeSchedules = graphs.large
         self.projects = self.large.correction is not None
+        self._nearer: Schedule | None = None
         super().__init__(graphs, tableau, events, controlled)
 
     def _state(self) -> dict[str, tuple[int, int]]:
@@ -78,8 +79,10 @@ class _LargeMechanismStep(LargeTreeStep):
         """Onto the constraints, for careful steps."""
         if self.large.near is None or not self.graphs.motion.careful:
             return []
+        if self._nearer is None:
+            self._nearer = self.large.near()
         once = [
-            self._run(self.large.near, f"{q} {v}", "off_q off_v"),
+            self._run(self._nearer, f"{q} {v}", "off_q off_v"),
             self.each(lambda y: [y], "off_q", q, self.nq),
             self.each(lambda y: [y], "off_v", v, self.nv),
         ]

@@ -245,6 +245,9 @@ def events_of_row(model: Model, layout: DaeLayout, graph: Any) -> Any:
 class ImplicitSystem:
     """The equations of a model in one formulation. Times are in s; arguments called `tail` are made by `tail`."""
 
+    residual: Callable[..., Any]
+    jacobian: Callable[..., Any]
+
     def __init__(self, model: Model, formulation: Formulation, stabilised: bool) -> None:
         self.model, self.is_tree = model, formulation.in_tree
         of = layout_of(model, formulation)

@@ -7,7 +7,7 @@ the sparse Jacobian.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,17 @@ import numpy as np
 from cardan.algebra.matrix import Matrix
 from cardan.formulation.components import ComponentClass
 from cardan.formulation.formulation import Formulation
-from cardan.integrate.integrators import Request
 from cardan.integrate.kernel import Layout
 from cardan.integrate.large import large_system
-from cardan.integrate.sundials.equations import ROUNDING, YIELDS, DaeLayout, Tail, implicit, newton_matrix
+from cardan.integrate.sundials.equations import (
+    ROUNDING,
+    YIELDS,
+    DaeLayout,
+    ImplicitSystem,
+    Tail,
+    implicit,
+    newton_matrix,
+)
 from cardan.integrate.sundials.stepper import GearStepper
 from cardan.model.model import Model
 from cardan.structure.component_sums import Component, Components, ComponentSum, Symbols
@@ -66,7 +73,7 @@ def _nominal(cls: ComponentClass) -> np.ndarray:
     return values
 
 
-class LargeImplicitSystem:
+class LargeImplicitSystem(ImplicitSystem):
     """The equations of a large model in one formulation; fills what `ImplicitSystem` does."""
 
     def __init__(self, model: Model, formulation: Formulation, stabilised: bool) -> None:
@@ -82,6 +89,7 @@ class LargeImplicitSystem:
         residual: Any = ComponentSum(self.parts, "dae_residual", STATE, {"F": ("y",), "P": ("one",)}, self._residual)  # type: ignore[arg-type]
         matrix: Any = ComponentSum(self.parts, "dae_jacobian", {**STATE, "cj": "all"}, {"K": ("y", "y")}, self._matrix)  # type: ignore[arg-type]
         self.sums, self.matrix = residual, matrix
+        self.residual, self.jacobian = self._fill_residual, self._fill_jacobian
         self.numbers: tuple[bytes, Any] = (b"", system.components.numbers)
         target, n = matrix.targets["K"], self.layout.n
         from scipy.sparse import csc_matrix
@@ -138,14 +146,14 @@ class LargeImplicitSystem:
             self.numbers = given[0].tobytes(), self.system.components.at(given[0])
         return self.numbers[1]
 
-    def residual(self, t: float, y: np.ndarray, yp: np.ndarray, soft: np.ndarray, *rest: Any) -> None:
+    def _fill_residual(self, t: float, y: np.ndarray, yp: np.ndarray, soft: np.ndarray, *rest: Any) -> None:
         """Fill `F` (n,), the last argument."""
         *tail, out = rest
         found = self.sums(self._numbers(tuple(tail)), **self._given(t, y, yp, soft, tuple(tail)))
         out[:] = found["F"]
         out[-1] = yp[-1] + found["P"][0]
 
-    def jacobian(self, t: float, cj: float, y: np.ndarray, yp: np.ndarray, soft: np.ndarray, *rest: Any) -> None:
+    def _fill_jacobian(self, t: float, cj: float, y: np.ndarray, yp: np.ndarray, soft: np.ndarray, *rest: Any) -> None:
         """Fill the nonzeros of `dF/dy + cj dF/dy'`, by columns, the last argument."""
         *tail, out = rest
         found = self.matrix(self._numbers(tuple(tail)), cj=cj, **self._given(t, y, yp, soft, tuple(tail)))
@@ -188,7 +196,8 @@ class LargeImplicitSystem:
         if at.size:
             q[at] /= np.linalg.norm(q[at], axis=1, keepdims=True)
         numbers, about = self._numbers(tail), q if self.is_tree else tail[1]
-        return self.system.tree(*self.system.projected(t, q, v, about, numbers), about, numbers)
+        q, v = self.system.projected(t, q, v, about, numbers)
+        return self.system.tree(q, v, about, numbers)
 
     def tail(self, about: np.ndarray, tau: np.ndarray, *parameters: np.ndarray) -> Tail:
         """The last inputs; `about` (nq,) is read at every call."""
@@ -206,7 +215,7 @@ class LargeImplicitSystem:
 class LargeGearStepper(GearStepper):
     """Integrates a large model by Gear's method; fills `integrate.stepper.Stepper`."""
 
-    def make_system(self, model: Model, formulation: Formulation, stabilised: bool) -> Any:
+    def make_system(self, model: Model, formulation: Formulation, stabilised: bool) -> ImplicitSystem:
         """The equations, as sums over components."""
         return LargeImplicitSystem(model, formulation, stabilised)
 

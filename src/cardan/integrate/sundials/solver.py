@@ -251,7 +251,7 @@ class SerialStepper:
 
     def make_events(self, graph: Any) -> Callable[..., Any]:
         """Events, a function `graph` of (t, q, v) of the tree, as a function of (t, y, about)."""
-        return events_of_row(self.model.unbound, self.layout, graph)  # type: ignore[no-any-return]
+        return events_of_row(self.model.unbound, self.layout, graph)
 
     def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> SolverRun:
         """Make the run of a system; `given` are its drives and free parameters."""

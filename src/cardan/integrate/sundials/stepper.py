@@ -61,7 +61,7 @@ class GearStepper(SerialStepper):
         self.layout, self.jacobian, self.pattern = system.layout, system.jacobian, system.pattern
         super().__init__(model, request, tau, max_order)
 
-    def make_system(self, model: Model, formulation: Formulation, stabilised: bool) -> Any:
+    def make_system(self, model: Model, formulation: Formulation, stabilised: bool) -> ImplicitSystem:
         """The equations."""
         return ImplicitSystem(model, formulation, stabilised)
 

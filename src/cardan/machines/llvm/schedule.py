@@ -7,7 +7,7 @@ come before its stores.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,10 @@ from cardan.machines.llvm.graph import print_graph
 from cardan.machines.llvm.module import Loops, Module
 from cardan.program.fronts import FactorRound, SolveRound
 from cardan.program.graph import Graph
-from cardan.program.schedule import ClimbRound, Round, Schedule
+from cardan.program.schedule import ClimbRound, Round, Schedule, read_step
+
+if TYPE_CHECKING:
+    import casadi
 
 
 def print_schedule(
@@ -42,7 +45,8 @@ class _LoopsOverNodes(Loops):
     def __init__(self, schedule: Schedule, module: Module, strided: Collection[int]) -> None:
         super().__init__(module.type, "x")
         self.schedule, self.module, self.strided = schedule, module, strided
-        self.printed: dict[int, tuple[int, list[str]]] = {}  # rounds that occur again: their number and their steps
+        self.printed: dict[int, int] = {}  # numbers of rounds, which may occur again
+        self.steps: dict[int, str] = {}  # symbols of steps, which several rounds may have
         self.fronts: dict[int, str] = {}
 
     def print(self, symbol: str, n_in: int, n_out: int) -> None:
@@ -98,6 +102,13 @@ class _LoopsOverNodes(Loops):
         self.lines.append(f"  switch i64 {which}, label %{label}.0 [ {cases} ]")
         return label
 
+    def _step(self, call: casadi.Function) -> str:
+        """Define the step of a round, unless it is defined; its symbol."""
+        if id(call) not in self.steps:
+            self.steps[id(call)] = symbol = f"{self.symbol}.step{len(self.steps)}"
+            print_graph(read_step(call), symbol, self.module, uniform=frozenset({0}), in_place=True)
+        return self.steps[id(call)]
+
     def _steps(self, name: str, graphs: Sequence[Graph]) -> list[str]:
         """Define steps; their symbols. A step's first input, the constants, is the same for every lane."""
         symbols = [f"{self.symbol}.{name}.{k}" for k in range(len(graphs))]
@@ -124,9 +135,9 @@ class _LoopsOverNodes(Loops):
         """For every run of rows: choose the step, and call it for each row."""
         runs = r.runs
         if id(r) not in self.printed:
-            self.printed[id(r)] = k, self._steps(f"round{k}", r.graphs)
+            self.printed[id(r)] = k
             self._integers(f"runs{k}", runs)
-        k, symbols = self.printed[id(r)]
+        k, symbols = self.printed[id(r)], [self._step(call) for call in r.calls]
         i, outer = self.loop(str(len(runs)))
         at = self.new(f"mul i64 {i}, {runs.shape[1]}")
         run = [self._at(f"runs{k}", self.new(f"add i64 {at}, {c}")) for c in range(runs.shape[1])]

@@ -13,8 +13,7 @@ from cardan.functions.dynamics import forward_dynamics
 from cardan.functions.energy import kinetic_energy, momentum, potential_energy, power
 from cardan.functions.kinematics import body_accelerations, body_poses, body_twists
 from cardan.model.model import Model
-from cardan.structure.assemble import constraint_kernels
-from cardan.structure.kernels import time_argument
+from cardan.structure.large import row_residuals
 
 XYZ = ("x", "y", "z")
 SCREW = ("angular x", "angular y", "angular z", "linear x", "linear y", "linear z")
@@ -105,8 +104,7 @@ def unit_at(units: tuple[str, ...] | str, axes: tuple[str, ...], place: tuple[in
 
 
 def _velocity_residual(s: SampledStates) -> Any:
-    J, beta = constraint_kernels(s.model)[1](s.q, *time_argument(s.model, s.t))
-    return np.abs((J @ s.v[..., None])[..., 0] - beta).max(axis=-1, initial=0.0)
+    return np.abs(row_residuals(s.model, s.q, s.v, s.t)[1]).max(axis=-1, initial=0.0)
 
 
 def _accelerations(s: SampledStates) -> Any:
