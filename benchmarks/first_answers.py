@@ -141,7 +141,7 @@ def report(found: dict[str, dict[str, float | str]]) -> str:
         f"{date.today()}, `python -m benchmarks.first_answers`. Seconds in a fresh process with an empty cache of",
         "kernels, from the model to the first answer: processor time, and time by the clock of a machine that others",
         "use too.",
-        f"Of {sum(1 for _ in cases()):,} cases {len(found)} were asked so far, those of the largest mechanisms first.",
+        f"Of {sum(1 for _ in cases()):,} cases {len(found)} were asked so far.",
         f"{len(answered)} answered; {len(late)} of them took more than {GOAL:.0f} s of the processor.",
         f"{len(found) - len(answered)} were refused or late, for the reasons below.",
         "",
