@@ -119,8 +119,8 @@ def page(found: dict[str, dict[str, Any]]) -> str:
     notes = [f"- `{case}`: {found[case]['failed']}" for case in CASES if "failed" in found.get(case, {})]
     return "\n".join([
         "# Mechanisms of many bodies", "",
-        f"Written by `python -m benchmarks.large` on {date.today():%Y-%m-%d}. Processor time of one thread; the cache of "
-        "kernels is empty.", "",
+        f"Written by `python -m benchmarks.large` on {date.today():%Y-%m-%d}. Processor time of one thread; the cache "
+        "of kernels is empty.", "",
         machine_text(), "",
         "`rows`: the loops are closed and the freedoms counted. `first a`: the first forward dynamics, compiled; `a "
         "again`: one more. `step`: RK4 of 1 ms with projection onto the constraints. `gap`, `energy`: at the end of "

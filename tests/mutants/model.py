@@ -80,8 +80,8 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "model/pose.py", "identity/test_joint_table.py model/test_bad_input.py identity/test_dynamics.py",
-        ("Pose(self.position + self.rotation @ inner.position, self.rotation @ inner.rotation)", "Pose(self.position + inner.position, self.rotation @ inner.rotation)", "poses are chained without turning"),
-        ("Pose(-(self.rotation.T @ self.position), self.rotation.T)", "Pose(-self.position, self.rotation.T)", "the inverse of a pose does not turn its position"),
+        ("Pose._of(self.position + self.rotation @ inner.position, self.rotation @ inner.rotation)", "Pose(self.position + inner.position, self.rotation @ inner.rotation)", "poses are chained without turning"),
+        ("Pose._of(-(self.rotation.T @ self.position), ", "Pose._of(-self.position, ", "the inverse of a pose does not turn its position"),
     ),
     *changes(
         "model/parameter.py", "model/test_free_parameters.py model/test_keys.py agreement/test_parameters.py",

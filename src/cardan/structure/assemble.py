@@ -188,24 +188,23 @@ def opened(model: Model, q: np.ndarray, t: np.ndarray) -> np.ndarray:
         return np.zeros(q.shape[:-1], dtype=bool)
     if model.values is not None and model.batch:
         model = model.unbound._bound(model.values[..., None, :])
-    if has_sparse_rows(model):
-        return _opened_large(model, q, t)
-    phi = np.asarray(constraint_kernels(model)[0](q, *time_argument(model, t))[0])
+    phi = _gaps(model, q, t)
     return np.asarray(np.abs(phi).max(axis=-1, initial=0.0) >= OPENED)
 
 
-def _opened_large(model: Model, q: np.ndarray, t: np.ndarray) -> np.ndarray:
+def _gaps(model: Model, q: np.ndarray, t: np.ndarray) -> np.ndarray:
+    """`phi` (..., nl) of `model.rows`, m and rad, at configurations (..., nq) and times (...), s."""
     from cardan.formulation.spatial import SPATIAL
-    from cardan.structure.large import is_divided, row_residuals  # which assemble
+    from cardan.structure.large import is_divided, row_residuals  # which assembles
 
+    if not has_sparse_rows(model):
+        return np.asarray(constraint_kernels(model)[0](q, *time_argument(model, t))[0])
     if is_divided(model, SPATIAL):
-        phi = row_residuals(model, q, np.zeros(model.nv), t)[0]
-        return np.asarray(np.abs(phi).max(axis=-1, initial=0.0) >= OPENED)
-    found, times = np.zeros(q.shape[:-1], dtype=bool), np.broadcast_to(t, q.shape[:-1])
-    for at in np.ndindex(*found.shape):
-        gaps = sparse_rows(model.one_of(at)).gaps(q[at], float(times[at]))
-        found[at] = np.abs(gaps).max(initial=0.0) >= OPENED
-    return found
+        return row_residuals(model, q, np.zeros(model.nv), t)[0]
+    times = np.broadcast_to(t, q.shape[:-1])
+    places = np.ndindex(*q.shape[:-1])
+    found = [sparse_rows(model.one_of(at)).gaps(q[at], float(times[at])) for at in places]
+    return np.array(found).reshape(*q.shape[:-1], len(model.rows))
 
 
 def _names(hold: Any) -> Sequence[str]:
