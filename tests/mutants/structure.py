@@ -29,8 +29,12 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "structure/kernels.py", "model/test_keys.py agreement/test_drives.py agreement/test_parameters.py model/test_memory.py",
-        ("hashlib.sha256(f\"{model.key} {name}\".encode())", "hashlib.sha256(name.encode())", "key of a kernel without its model"),
+        ("hashlib.sha256(f\"{model.key} {facts}\".encode())", "hashlib.sha256(facts.encode())", "key of a kernel without its model"),
         ("_TREE.find(model, (found.key, name), lambda", "_TREE.find(model, (found.key, \"\"), lambda", "quantities of a tree are remembered in one place"),
+    ),
+    *changes(
+        "formulation/large/mechanics.py", "agreement/test_large_mechanisms.py",
+        ("b = -rows.gamma", "b = rows.gamma", "the accelerations of connections have the wrong sign"),
     ),
     *changes(
         "structure/projection.py", "product/test_simulate.py identity/test_rows.py agreement/test_own_constraints.py",

@@ -492,12 +492,8 @@ class LargeMechanics:
                     groups.join(columns[0], c)
         wanted = {groups.find(c) for joint in self.joints for c in self._asked(joint)}
         if {"lam", "cuts"} & {*self.outputs}:
-            own = [
-                on
-                for group, on in zip(self.connections, touched, strict=True)
-                if not (group.coordinates and group.joints)
-            ]
-            wanted |= {groups.find(columns[0]) for on in own for columns in on.values() if columns}
+            asked = [on for g, on in zip(self.connections, touched, strict=True) if not (g.coordinates and g.joints)]
+            wanted |= {groups.find(columns[0]) for on in asked for columns in on.values() if columns}
         every = ((cls, k) for cls, piece in enumerate(self.pieces) for k in range(piece.template.nv))
         self.moved = {c for c in every if groups.find(c) in wanted}
         kept = []
@@ -542,8 +538,8 @@ class LargeMechanics:
             step.block(A.numel(), self.system.diagonal[numbers]).written = _dense(mirrored(A))
             b = right(step, own, one, views, rows)
             for k in range(b.shape[1]):
-                at = self.system.right[numbers] + k * self.system.stride
-                step.block(b.shape[0], at).written = _dense(b[:, k])
+                address = self.system.right[numbers] + k * self.system.stride
+                step.block(b.shape[0], address).written = _dense(b[:, k])
             if "gap" in self.outputs:
                 self.largest(step, "gap", every.phi)
             self.connected.append(one)
@@ -699,7 +695,7 @@ class LargeMechanics:
                 m = kin.measured(group.joints[0])
                 wrench = joint_wrench(m, _spread(lam, kept, m.rows.T.shape[1]), None)
                 step.output(self.outputs.index("cuts"), wrench, 6 * self._cut_numbers(group))
-                on = m.on_links(wrench)
+                on: tuple[tuple[int, Matrix], ...] = m.on_links(wrench)
             else:
                 forces = elements.constraint_rows(kin, group.template.constraints[0], self.time(step)).forces
                 on = tuple((i, -(F @ lam)) for i, F in forces)
