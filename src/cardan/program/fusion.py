@@ -180,7 +180,7 @@ class _Places:
         return found[0], found[1]
 
 
-OUTPUT = 1 << 24  # numbers of an output port, at most
+OUTPUT = 1 << 17  # numbers of an output port; more seem to be those of the next, which only keeps rounds apart
 NEVER = 1 << 60  # a time after all others
 
 
