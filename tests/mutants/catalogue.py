@@ -7,13 +7,24 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from tests.mutants import algebra, analysis, formulation, functions, integrate, machines, model, structure, textbook
+from tests.mutants import (
+    algebra,
+    analysis,
+    formulation,
+    functions,
+    integrate,
+    machines,
+    model,
+    structure,
+    studies,
+    textbook,
+)
 from tests.mutants.mutant import Mutant
 
 ROOT = Path(__file__).parents[2]
 MUTANTS: list[Mutant] = [
     mutant
-    for room in (algebra, formulation, structure, functions, integrate, machines, model, textbook, analysis)
+    for room in (algebra, formulation, structure, functions, integrate, machines, model, textbook, analysis, studies)
     for mutant in room.MUTANTS
 ]  # fmt: skip
 

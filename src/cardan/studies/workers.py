@@ -143,13 +143,16 @@ def pickled(task: Task) -> bytes:
     with contextlib.suppress(ImportError):
         pickler = import_module("cloudpickle")
     try:
-        return bytes(pickler.dumps(task, protocol=5))
+        found = bytes(pickler.dumps(task, protocol=5))
+        if pickler is pickle and b"__main__" in found:
+            raise TypeError("it is part of a script or notebook")
     except Exception as error:  # whatever is in a model or a function may refuse in its own way
         more = "" if pickler is not pickle else ", or install cloudpickle, with: pip install 'cardan[sweep]'"
         raise InputError(
             f"sweep: the model, or a function of the study, cannot be sent to other processes ({error}); define "
             f"functions in a module{more}, or compute without workers"
         ) from error
+    return found
 
 
 # Processes of this machine.
