@@ -66,8 +66,9 @@ def test_solutions(count, more, fronts):
     np.testing.assert_allclose(found[:, :2], expected, rtol=1e-10, atol=1e-11)
     np.testing.assert_allclose(np.prod(found[:, 2], axis=1), 1 / np.linalg.det(A), rtol=1e-9)
     assert (kernel(A[2], b[2]) == kernel(A, b)[2]).all()  # one lane and many have the same bits
-    single = kernel(A.astype(np.float32), b.astype(np.float32))[:, :2]
-    np.testing.assert_allclose(single, expected, rtol=1e-3, atol=1e-3 * abs(expected).max())
+    if fronts or not more:  # the same steps on other numbers: compiled twice, not three times
+        single = kernel(A.astype(np.float32), b.astype(np.float32))[:, :2]
+        np.testing.assert_allclose(single, expected, rtol=1e-3, atol=1e-3 * abs(expected).max())
     if fronts:
         found = e.factor[1].fronts
         assert found.column("pivots").sum() == sum(sizes)

@@ -112,7 +112,8 @@ class _Memory:
     """When each number of the state, and of the outputs, was last written and last read."""
 
     def __init__(self, group: list[Round], node_state: int) -> None:
-        self.places = [_Places(r, node_state) for r in group]
+        room = max(map(_room, group), default=0)
+        self.places = [_Places(r, node_state, room) for r in group]
         size = max((p.end for p in self.places), default=0) + 1
         self.written, self.read = np.full(size, -1), np.full(size, -1)
 
@@ -136,7 +137,7 @@ class _Memory:
             if not isinstance(r, Round):
                 self.read[:node_state] = NEVER
                 return
-            places = _Places(r, node_state)
+            places = _Places(r, node_state, 0)
             for call, columns in enumerate(places.reads):
                 rows = r.table[r.table[:, 0] == call]
                 for c, elements in columns:
@@ -145,9 +146,9 @@ class _Memory:
 
 
 class _Places:
-    """Which numbers each row of a round reads and writes, by address; those of outputs follow the state."""
+    """Which numbers each row of a round reads and writes, by address; outputs follow the state, `room` apart."""
 
-    def __init__(self, r: Round, node_state: int) -> None:
+    def __init__(self, r: Round, node_state: int, room: int) -> None:
         self.table = r.table
         first = 2 + len(r.inputs)
         self.columns = [*range(first, first + r.states + len(r.outputs))]
@@ -155,7 +156,7 @@ class _Places:
         self.writes: list[list[tuple[int, np.ndarray]]] = []
         self.shift = np.zeros(self.table.shape[1], int)
         for k, port in enumerate(r.outputs):
-            self.shift[first + r.states + k] = node_state + port * OUTPUT
+            self.shift[first + r.states + k] = node_state + port * room
         for graph in r.graphs:
             read: dict[int, set[int]] = {}
             used = graph.uses()
@@ -180,8 +181,14 @@ class _Places:
         return found[0], found[1]
 
 
-OUTPUT = 1 << 17  # numbers of an output port; more seem to be those of the next, which only keeps rounds apart
 NEVER = 1 << 60  # a time after all others
+
+
+def _room(r: Round) -> int:
+    """Numbers of the longest output, as far as a round writes it."""
+    sizes = [max(call.numel_out(r.states + k) for call in r.calls) for k in range(len(r.outputs))]
+    columns = r.table[:, r.table.shape[1] - len(sizes) :]
+    return max((int(columns[:, k].max(initial=0)) + size for k, size in enumerate(sizes)), default=0)
 
 
 def _most(places: _Places, column: int) -> int:
