@@ -46,5 +46,5 @@ def main() -> None:
     assert faster
 
 
-if __name__ == "__main__":  # workers are new processes, which read this file
+if __name__ == "__main__":
     main()

@@ -83,6 +83,8 @@ def test_tables(tmp_path):
         (lambda: cd.design({"a": scipy.stats.norm(0, -1)}, samples=3), "not finite"),
         (lambda: cd.design({"a": scipy.stats.norm}, samples=3), "has no numbers yet"),
         (lambda: cd.design({"a": range(10**5), "b": range(10**5)}), "1e.10 members"),
+        (lambda: cd.design({"a": cd.normal(0, 1)}, samples=10**12), "give fewer values or samples"),
+        (lambda: cd.design({"sample": [1, 2]}), "name of an axis"),
         (lambda: cd.design({"a": [[1, 2]], "a[1]": 3.0}), "given twice"),
         (lambda: cd.design({}), "parameters must be a dict"),
     ],

@@ -89,6 +89,8 @@ def test_the_page_has_the_example_and_all_entries():
         ("rod.mass", "rod.mas", "line 4: parameter 'rod.mas'"),
         ("count: 3", "count: 3.5", "line 4: parameter 'rod.mass': count must be a whole number"),
         ("from: 500 g", "from: -1 kg", "must have one sign"),
+        ("count: 3", "count: 1e15", "has a count of 1e+15"),
+        ("samples: 4", "samples: 1e15", "give fewer values or samples"),
         ("uniform", "unifrom", "did you mean 'uniform'"),
         ("low: 10 rpm, ", "", "line 6: parameter 'pivot.rate': 'low' must be given in uniform"),
         ("samples: 4\n", "", "give 'samples: 256'"),

@@ -33,6 +33,7 @@ LARGEST = 400_000_000
 """Most numbers of a design, 3.2 GB."""
 TABLE_LIMIT = 2**30
 """Largest file of a table, bytes."""
+RESERVED = ("sample", "member", "time", "status")
 END = 1e-12  # samples keep this distance from 0 and 1, where many distributions are infinite
 MORRIS_LEVELS = 4
 FAST_HARMONICS = 4
@@ -141,12 +142,15 @@ def make_design(
         )
     if strange := [name for name in parameters if not isinstance(name, str) or not name]:
         raise InputError(f"{owner}: a parameter is named by text, as 'crank.mass', got {shown(strange[0])}")
+    if reserved := [name for name in parameters if name in RESERVED]:
+        raise InputError(f"{owner}: {reserved[0]!r} is the name of an axis of studies; give the parameter another name")
     spread = {n: d for n, x in parameters.items() if (d := as_distribution(owner, n, x)) is not None}
     fixed = {n: _values(owner, n, x) for n, x in parameters.items() if n not in spread}
     chosen = _kind(owner, kind, spread, fixed, samples)
     about: dict[str, Any] = {"design": chosen}
     if spread:
         n, seed = whole(owner, "samples", samples), whole(owner, "seed", seed, least=0)
+        _require_size(owner, f"{n:,} samples", n * (len(spread) + 2 if SAMPLERS[chosen].alone else 1), len(parameters))
         about |= {"samples": n, "seed": seed, "parameters": {name: d.described for name, d in spread.items()}}
         u = SAMPLERS[chosen].draw(owner, spread, n, seed)
         return _crossed(owner, list(parameters), fixed, _sampled(owner, spread, u), about)
@@ -274,18 +278,22 @@ def _design(
     if twice := [name for name in names if names.count(name) > 1]:
         raise InputError(f"{owner}: {twice[0]!r} is given twice, as a whole and as a component")
     n = math.prod(dims.values())
-    if n * len(names) > LARGEST:
-        sizes = " x ".join(f"{size}" for size in dims.values())
-        raise InputError(
-            f"{owner}: {sizes} = {n:.3g} members of {len(names)} parameters are more than {LARGEST:.0e} numbers; give "
-            "fewer values, or sample distributions in place of a grid"
-        )
+    _require_size(owner, " x ".join(f"{size:,}" for size in dims.values()), n, len(names))
     shape, places = tuple(dims.values()), list(dims)
     values = np.empty((n, len(names)))
     for k, (_, axes, x) in enumerate(columns):
         own = [dims[axis] if axis in axes else 1 for axis in places]
         values[:, k] = np.broadcast_to(x.reshape(own), shape).reshape(-1)
     return Design(names, values, dims, {name: (axes, x) for name, axes, x in columns}, about)
+
+
+def _require_size(owner: str, sizes: str, members: int, parameters: int) -> None:
+    """Reject designs that would fill the memory."""
+    if members * parameters > LARGEST:
+        raise InputError(
+            f"{owner}: {sizes}, {members:.3g} members of {parameters} parameters, are more than {LARGEST:.0e} numbers; "
+            "give fewer values or samples, or sample distributions in place of a grid"
+        )
 
 
 def _table(owner: str, given: Any) -> dict[str, np.ndarray] | None:

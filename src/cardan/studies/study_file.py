@@ -21,7 +21,7 @@ from cardan.io.yaml.nodes import List, NodeReader, Scalar, Table, described, par
 from cardan.io.yaml.read import check_keys, entries_of
 from cardan.io.yaml.schema import TEXT, Entries, Entry, Form, choice, list_of, number
 from cardan.model.model import Model
-from cardan.studies.design import KINDS, Design, make_design
+from cardan.studies.design import KINDS, LARGEST, Design, make_design
 from cardan.studies.distribution import DISTRIBUTIONS, Distribution
 from cardan.studies.measure import REDUCTIONS, WHOLE, Measure, measures_of
 from cardan.studies.run import Run
@@ -226,6 +226,8 @@ def _span_or_distribution(reader: NodeReader, unit: str) -> np.ndarray | Distrib
             )
         values = entries_of(reader, SPAN)
         low, high = (reader.inner(entries[end], end).number(unit) for end in ("from", "to"))
+        if values["count"] > LARGEST:
+            raise reader.error(f"has a count of {values['count']:.3g}; at most {LARGEST:.0e} values are read")
         if values.get("spacing") != "log":
             return np.linspace(low, high, values["count"])
         if not low * high > 0:
