@@ -110,3 +110,12 @@ def test_a_row_of_windows_moves_as_one_and_its_code_does_not_grow() -> None:
         rows.append(sum(len(r.table) for r in rounds))
     assert steps[1] <= 1.1 * steps[0]
     assert rows[1] <= 2.1 * rows[0]
+
+
+def test_rates_of_rows_are_linear_in_the_velocities() -> None:
+    """Of a long subtree, whose links are pieces by themselves; at a second call memory is not what it was."""
+    model, rng = cd.mechanisms.track(66).build(), np.random.default_rng(1)
+    q, v = model.start(), rng.standard_normal(model.nv)
+    once = large.row_residuals(model, q, v, 0.0)[1]
+    np.testing.assert_allclose(large.row_residuals(model, q, -3 * v, 0.0)[1], -3 * once, rtol=1e-12, atol=1e-12)
+    assert np.abs(once).max() > 0.1

@@ -1,4 +1,4 @@
-"""Rows of large mechanisms, sparse on the links' rates, against the dense ones of the tree; and what is done with them."""
+"""Rows of large mechanisms, sparse on the links' rates, against the dense ones of the tree; closing loops with them."""
 
 from collections.abc import Callable
 
@@ -113,5 +113,5 @@ def test_a_lattice_of_hundreds_of_bodies_is_closed_counted_and_held() -> None:
     close(v[model.v_slice("A5_0")], [0.5], 1e-11)
     short = mechanisms.lattice(7)
     short.joint("impossible", cd.Revolute(), short.ground, "level6_6", at=(20.0, 0, 0))
-    with pytest.raises(cd.ModelError, match="cannot be assembled: joint '.*' stays open by"):
+    with pytest.raises(cd.ModelError, match=r"cannot be assembled: joint '.*' stays open by"):
         cd.assemble(short.build())

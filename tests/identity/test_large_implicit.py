@@ -120,6 +120,8 @@ def test_gear_sums_residual_and_jacobian(name: str) -> None:
 def loop_with_spring() -> cd.Model:
     m = mechanisms.four_bar()
     m.spring("spring", m.ground, m.bodies[1].name, stiffness=300.0, length=0.4, at2=(0.3, 0.4, 0), damping=1.0)
+    m.joint("shaft", cd.Revolute(), m.ground, m.body("arm", mass=1.0, com=(0.1, 0, 0), inertia=np.eye(3) / 10))
+    m.motion("shaken", "shaft", lambda t: ca.sin(3 * t) / 2)
     return m.build().free("spring.stiffness").at({"spring.stiffness": np.array([200.0, 900.0])})
 
 
@@ -157,6 +159,7 @@ def test_plane_and_block_triangle_change_no_step(monkeypatch: pytest.MonkeyPatch
         run.begin(0.0, q[None], v[None])
         arrival = run.advance(0.05)
         assert arrival.outcome[0] == Outcome.ARRIVED
+        assert all(factors.is_whole == (whole > 0) for factors in run.factors[0].kept.values())
         assert run.system.gap(0.05, arrival.q[0], run.system.components.numbers) < 1e-12
         found.append(np.concatenate([arrival.q[0], arrival.v[0]]))
     np.testing.assert_allclose(found[1], found[0], atol=1e-8)

@@ -92,8 +92,19 @@ MUTANTS: list[Mutant] = [
         ("self.s[name] = np.where(per_system(at_event, new), new, self.s[name])", "self.s[name] = new", "an event of one system disturbs the others"),
     ),
     *changes(
-        "integrate/alpha/stepper.py", "product/test_events.py identity/test_alpha.py closed_form/test_alpha_oscillator.py",
-        ("\"a\": s[\"vdot\"] + ratio * (s[\"a\"] - s[\"vdot\"])}", "\"a\": s[\"a\"]}", "alpha keeps `a` where the step's length changes"),
+        "integrate/alpha/step.py", "product/test_events.py identity/test_alpha.py closed_form/test_alpha_oscillator.py",
+        ("return np.asarray(s[\"vdot\"] + ratio * (s[\"a\"] - s[\"vdot\"]))", "return np.asarray(s[\"a\"])", "alpha keeps `a` where the step's length changes"),
+    ),
+    *changes(
+        "integrate/alpha/large.py", "identity/test_large_implicit.py",
+        ("rows.J @ c.wide(s[\"v\"]) - rows.beta", "rows.J @ c.wide(s[\"v\"])", "prescribed rates are ignored in large mechanisms"),
+        ("v, vdot = rates_after(c, p, x.z - pull, h)", "v, vdot = rates_after(c, p, x.z, h)", "the correction of positions moves velocities"),
+        ("if stops and crossed.any():", "if False:", "events do not stop a large mechanism"),
+    ),
+    *changes(
+        "integrate/sundials/large.py", "identity/test_large_implicit.py",
+        ("if not c.has_mass:", "if False:", "every joint has the rates of its links once more"),
+        ("out[-1] = yp[-1] + found[\"P\"][0]", "out[-1] = yp[-1]", "the work of a large mechanism is not integrated"),
     ),
     *changes(
         "integrate/explicit/tableau.py", "model/test_keys.py::test_marches_are_told_apart",

@@ -93,4 +93,9 @@ MUTANTS: list[Mutant] = [
         ("error = float((spread + np.abs(other - clean)).max(initial=0.0))", "error = float(spread.max(initial=0.0))", "what is added to matrices does not count in derivatives"),
         ("    kernel.watch(look, CLOSELY)", "    kernel.watch(look)", "only some of the first calls with derivatives are looked at"),
     ),
+    *changes(
+        "structure/component_sums.py", "identity/test_large_implicit.py",
+        ("if axis == \"tau\" and not cls.outline.driven:", "if False:", "drives act once for every joint and once for every coupling"),
+        ("np.bincount(self.places, values, self.size)", "np.bincount(self.places, 2 * values, self.size)", "components are added twice"),
+    ),
 ]  # fmt: skip

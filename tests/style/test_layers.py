@@ -169,6 +169,7 @@ def test_no_attribute_is_computed_under_a_lock_of_its_class() -> None:
     found = [
         str(path.relative_to(SRC))
         for path in SRC.rglob("*.py")
-        if "functools.cached_property" in {name for _, name in imports_of(path, ("cardan", *path.relative_to(SRC).parts[:-1]))}
+        if "functools.cached_property"
+        in {name for _, name in imports_of(path, ("cardan", *path.relative_to(SRC).parts[:-1]))}
     ]
     assert found == ["lazy.py"]

@@ -49,7 +49,7 @@ def takes_sums(model: Model, formulation: Formulation) -> bool:
     It depends on the mechanism alone: the steps of a system are the same in every batch.
     """
     if formulation.in_tree:
-        return len(model.tree.links) > LOOP_PAST
+        return model.nv > LOOP_PAST
     return isinstance(formulation, Absolute) and len(model.separate.tree.links) > SIX_RATES_PAST
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from cardan.errors import CardanError
 from cardan.machines.cache import audited, entry_digest, load_entry, payload_starts, store_entry
-from cardan.machines.host import few, host, to_object
+from cardan.machines.host import few, has_library, host, to_object
 from cardan.machines.waiting import doing
 from cardan.program.program import Program, record
 
@@ -148,7 +148,7 @@ class Builder:
         from cardan.machines.llvm.module import VectorType
         from cardan.machines.llvm.printer import LLVMPrinter
 
-        return LLVMPrinter(VectorType(dtype, lanes), few(host().lanes(dtype)), tables)
+        return LLVMPrinter(VectorType(dtype, lanes), few(host().lanes(dtype)), tables, library=has_library())
 
 
 def _graphs(recorded: Recorded) -> Graph | March | None:

@@ -82,16 +82,26 @@ def _target_machine(quick: bool = False) -> Any:
     )
 
 
+_NEEDS = "; needs "  # `machines.llvm.library`
+
+
+def has_library() -> bool:
+    """Whether code may call functions that were loaded before: how their names are written was tried on Linux."""
+    return sys.platform == "linux"
+
+
 def to_object(ir: str, quick: bool = False) -> bytes:
     """Object code of an IR module; `quick` code is made in an eighth of the time and has the same bits.
 
-    LLVM's optimisation passes are left out: the graph has no redundancy for them to find.
+    LLVM's optimisation passes are left out: the graph has no redundancy for them to find. A first line that names
+    functions of the library comes before the code, too.
     """
+    head = (ir.partition("\n")[0] + "\n").encode() if ir.startswith(_NEEDS) else b""
 
     def compile_module() -> bytes:
         import llvmlite.binding as llvm
 
-        return bytes(_target_machine(quick).emit_object(llvm.parse_assembly(ir, llvm.create_context())))
+        return head + bytes(_target_machine(quick).emit_object(llvm.parse_assembly(ir, llvm.create_context())))
 
     return interruptible(compile_module)
 
@@ -160,7 +170,15 @@ def load(code: bytes, *symbols: str) -> tuple[list[int], Any]:
     import llvmlite.binding as llvm
 
     with compiling:
+        head = b""
+        if code.startswith(_NEEDS.encode()):
+            head, _, code = code.partition(b"\n")
         library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+        if head:
+            from cardan.machines.llvm.library import addresses
+
+            for name, address in addresses(head.decode()).items():
+                library.import_symbol(name, address)
         for symbol in symbols:
             library.export_symbol(symbol)
         if sys.platform == "win32":

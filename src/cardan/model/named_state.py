@@ -133,4 +133,6 @@ def degrees_hint(owner: str, angle: float) -> str:
 def likely_degrees(angle: Any) -> np.ndarray:
     """Whether angles were likely given in degrees."""
     x = np.asarray(angle)
+    if not (np.abs(x) >= DEGREES[0]).any():  # the usual case, in large batches too
+        return np.zeros(x.shape, dtype=bool)
     return (np.abs(x) >= DEGREES[0]) & (np.abs(x) <= DEGREES[1]) & (x % 5 == 0)

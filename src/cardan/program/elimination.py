@@ -200,7 +200,7 @@ class _Plan:
             tuple(self.order),
             tuple(self.at[k, k] for k in place),
             {(self.order[i], self.order[k]): at for (i, k), at in self.at.items() if i != k},
-            tuple(right[k] for k in place) if self.n else (),
+            tuple(right[k] for k in place),
             self.rows,
             self._clear(),
             self._factor(),

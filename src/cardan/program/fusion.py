@@ -22,7 +22,7 @@ from cardan.program.schedule import Round, Schedule
 
 LONG = 8  # rows of a run that is taken in step with others
 APART = 16  # numbers between two places past which they have pointers of their own
-MANY = 8  # rounds for each that there was, past which they are left as they were
+MANY = 8  # runs of a round, and rounds for each that there was, past which they are left as they were
 REGULAR = 0.5  # share of a round's rows in long runs
 
 
@@ -60,7 +60,7 @@ class _Line:
 
 def _joined(group: list[Round], node_state: int, later: Sequence[Any], constants: list[np.ndarray]) -> list[Round]:
     """Rounds that do what those of a group do; `later` are the rounds after them."""
-    if len(group) < 2:
+    if len(group) < 2 or sum(len(r.runs) for r in group) > MANY * len(group):
         return group
     memory = _Memory(group, node_state)
     lines = list(_lines(group, memory))
@@ -136,17 +136,12 @@ class _Memory:
             if not isinstance(r, Round):
                 self.read[:node_state] = NEVER
                 return
-            places, first = _Places(r, node_state), 0
-            for count in _stretches(r.table[:, 0]):
-                reads = places.of(first, count)[0]
-                self.read[reads[reads < len(self.read)]] = NEVER
-                first += count
-
-
-def _stretches(calls: np.ndarray) -> list[int]:
-    """Numbers of rows that follow each other with the same call."""
-    ends = [*(np.flatnonzero(np.diff(calls)) + 1).tolist(), len(calls)]
-    return np.diff([0, *ends]).tolist() if len(calls) else []
+            places = _Places(r, node_state)
+            for call, columns in enumerate(places.reads):
+                rows = r.table[r.table[:, 0] == call]
+                for c, elements in columns:
+                    reads = (rows[:, c, None] + elements).ravel()
+                    self.read[reads[reads < len(self.read)]] = NEVER
 
 
 class _Places:
@@ -185,7 +180,7 @@ class _Places:
         return found[0], found[1]
 
 
-OUTPUT = 1 << 24  # numbers of an output port, at most
+OUTPUT = 1 << 17  # numbers of an output port; more seem to be those of the next, which only keeps rounds apart
 NEVER = 1 << 60  # a time after all others
 
 

@@ -195,9 +195,15 @@ def opened(model: Model, q: np.ndarray, t: np.ndarray) -> np.ndarray:
 
 
 def _opened_large(model: Model, q: np.ndarray, t: np.ndarray) -> np.ndarray:
-    found = np.zeros(q.shape[:-1], dtype=bool)
+    from cardan.formulation.spatial import SPATIAL
+    from cardan.structure.large import is_divided, row_residuals  # which assemble
+
+    if is_divided(model, SPATIAL):
+        phi = row_residuals(model, q, np.zeros(model.nv), t)[0]
+        return np.asarray(np.abs(phi).max(axis=-1, initial=0.0) >= OPENED)
+    found, times = np.zeros(q.shape[:-1], dtype=bool), np.broadcast_to(t, q.shape[:-1])
     for at in np.ndindex(*found.shape):
-        gaps = sparse_rows(model.one_of(at)).gaps(q[at], float(np.broadcast_to(t, found.shape)[at]))
+        gaps = sparse_rows(model.one_of(at)).gaps(q[at], float(times[at]))
         found[at] = np.abs(gaps).max(initial=0.0) >= OPENED
     return found
 

@@ -21,7 +21,13 @@ from cardan.model.plane import plane_digest
 from cardan.structure.condition import warn_of_condition
 from cardan.structure.digits import watch_derivatives
 from cardan.structure.kernels import compile_quantity
-from cardan.structure.large import is_divided, large_forward
+from cardan.structure.large import (
+    LargeReactions,
+    has_large_reactions,
+    is_divided,
+    large_forward,
+    large_multipliers,
+)
 from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
 from cardan.structure.row_sets import ChoosingKernel, is_settled
@@ -56,7 +62,10 @@ def reaction_kernel(model: Model, formulation: Formulation, by: By | None = None
     """Wrenches of all joints; in a planar formulation their part in the plane."""
     way, home = reaction_formulation(model, formulation), model.unbound
     if way is formulation:
-        return _with_rows(model, way, "reactions", True, lambda rows: dynamics.reactions(model, way, rows), by=by)
+        return _with_rows(
+            model, way, "reactions", True, lambda rows: dynamics.reactions(model, way, rows), by=by,
+            large=lambda one, way: LargeReactions(one) if has_large_reactions(one, way) else None,
+        )  # fmt: skip
 
     def quantity(rows: list[int]) -> Quantity:
         return dynamics.reactions_in_plane(home, way, rows)
@@ -88,8 +97,9 @@ def _leaves_open(model: Model, formulation: Formulation) -> bool:
 def multiplier_kernel(model: Model, formulation: Formulation, by: By | None = None) -> Any:
     """Multipliers of all constraint rows."""
     return _with_rows(
-        model, formulation, "multipliers", True, lambda rows: dynamics.multipliers(model, formulation, rows), by=by
-    )
+        model, formulation, "multipliers", True, lambda rows: dynamics.multipliers(model, formulation, rows), by=by,
+        large=lambda one, way: large_multipliers(one) if way is SPATIAL else None,
+    )  # fmt: skip
 
 
 def power_kernel(model: Model, formulation: Formulation, by: By | None = None) -> Any:
@@ -112,8 +122,8 @@ def _with_rows(
 
     def with_rows(one: Model) -> Any:
         prepare(one, formulation)
-        if large is not None and by is None and is_divided(one, way):
-            return large(one, way)
+        if large is not None and by is None and is_divided(one, way) and (kernel := large(one, way)) is not None:
+            return kernel
         rows = kept_rows(one, way)
         written = quantity(rows)
         if by and answers and rows and isinstance(way, TreeFormulation):

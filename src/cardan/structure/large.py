@@ -18,7 +18,7 @@ from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.program.program import Port
 from cardan.program.schedule import Schedule
-from cardan.structure.assemble import constraint_kernels
+from cardan.structure.assemble import closed_start, constraint_kernels
 from cardan.structure.kernels import (
     LOOP_PAST,
     FreeKernel,
@@ -26,9 +26,11 @@ from cardan.structure.kernels import (
     parameter_arguments,
     symbolic,
     time_argument,
+    tree_kernel,
 )
 from cardan.structure.rows import generic_configurations, independent_rows
 
+SPECIAL = 1e-6  # independence of rows, relative to their diagonal, below which a start is not usual
 _DIVIDED: Slot[str, bool] = Slot("whether a mechanism is divided into pieces, by formulation")
 _USUAL: Slot[str, float] = Slot("usual independence of rows, by formulation")
 _KERNELS: KernelSlot[tuple[str, ...]] = KernelSlot("kernels of a divided mechanism, by formulation, inputs and outputs")
@@ -53,14 +55,14 @@ def _can_be(model: Model, formulation: Formulation) -> bool:
 
 def large_kernel(
     model: Model, formulation: Formulation, what: str, write: Write, inputs: Sequence[str],
-    outputs: dict[str, Shape],
+    outputs: dict[str, Shape], solves: bool = True,
 ) -> Any:  # fmt: skip
-    """The kernel of what `write` makes a schedule of; made on first use."""
+    """The kernel of what `write` makes a schedule of; made on first use. If it `solves`, it is given rows to keep."""
 
     def make() -> Any:
         home = model.unbound
         home = home if formulation.in_tree else home.separate
-        rows = independent_rows(model)
+        rows = independent_rows(model) if solves else []
         ins, kernel = _ports(home, inputs), None
         apart = None if formulation.in_tree else True
         facts = f"{formulation.facts(home)} divided rows {rows} {what} {tuple(inputs)} {tuple(outputs)}"
@@ -91,6 +93,53 @@ def large_forward(model: Model, formulation: Formulation, loaded: bool) -> Any:
     return large_kernel(model, formulation, "forward_dynamics", forward_dynamics, inputs, {"a": (model.nv,)})
 
 
+def large_multipliers(model: Model) -> Any:
+    """Multipliers (nl,) of the rows in the tree's coordinates: `q, v, tau, (t)`."""
+    from cardan.formulation.large.programs import forward_dynamics
+
+    inputs = ("q", "v", "tau", *(("t",) if model.depends_on_time else ()))
+    return large_kernel(model, SPATIAL, "multipliers", forward_dynamics, inputs, {"lam": (len(model.rows),)})
+
+
+class LargeReactions:
+    """Wrenches (number of joints, 6) of all joints on their children at M, of a mechanism divided into pieces.
+
+    Those of cut joints follow from the multipliers, those of the tree's by the balance of all beyond each.
+    """
+
+    def __init__(self, model: Model) -> None:
+        self.model = model
+
+    def __call__(self, *args: Any, out: Any = None, threads: Any = None) -> np.ndarray:
+        """Evaluate at `q, v, tau, wrenches, (t)`."""
+        from cardan.formulation.large.programs import forward_dynamics
+
+        model, apart = self.model, self.model.unmerged
+        inputs = ("q", "v", "tau", "wrenches", *(("t",) if model.depends_on_time else ()))
+        outputs: dict[str, Shape] = {"a": (model.nv,), "cuts": (len(model.cuts), 6), "wrenches": (model.nb, 6)}
+        if not model.cuts:
+            outputs.pop("cuts")
+        kernel = large_kernel(model, SPATIAL, "reactions", forward_dynamics, inputs, outputs)
+        a, cuts, wrenches = kernel(*args, threads=threads)
+        rows = tree_kernel(apart, "joint_wrenches")(args[0], args[1], a, wrenches, threads=threads)
+        found = np.zeros((*rows.shape[:-2], len(model.joints), 6), rows.dtype)
+        found[..., [link.joint for link in apart.tree.links], :] = rows
+        found[..., list(model.cuts), :] = cuts
+        if out is None:
+            return found
+        out[...] = found
+        return np.asarray(out)
+
+
+def has_large_reactions(model: Model, formulation: Formulation) -> bool:
+    """Whether `LargeReactions` answers: nothing acts along cut joints, and no parameter is free."""
+    if not model.cuts or model.parameters or formulation is not SPATIAL or not is_divided(model, formulation):
+        return False
+    along = {j for c in model.couplings for j in c.joints}
+    along |= {force.on[0] for force in model.forces if force.kind.on == "joint"}
+    return not along & {*model.cuts}
+
+
 def motion_kernel(model: Model, formulation: Formulation) -> Any:
     """Accelerations, rates and the power (W) that enters: `q, v, tau, (t)` to `a`, `qdot`, `P`."""
     from cardan.formulation.large.programs import forward_dynamics
@@ -115,7 +164,7 @@ def residual_kernel(model: Model) -> Any:
 
     inputs = ("q", "v", *(("t",) if model.depends_on_time else ()))
     nl = len(model.rows)
-    return large_kernel(model, SPATIAL, "residuals", residuals, inputs, {"phi": (nl,), "rate": (nl,)})
+    return large_kernel(model, SPATIAL, "residuals", residuals, inputs, {"phi": (nl,), "rate": (nl,)}, solves=False)
 
 
 def row_residuals(model: Model, q: Any, v: Any, t: Any, threads: Any = None) -> tuple[np.ndarray, np.ndarray]:
@@ -130,15 +179,22 @@ def row_residuals(model: Model, q: Any, v: Any, t: Any, threads: Any = None) -> 
 
 
 def usual_independence(model: Model, formulation: Formulation) -> float:
-    """How far the rows are from depending on one another at configurations that nothing singles out, the median."""
+    """How far the rows are from depending on one another, at the start or, if that is near to it, elsewhere."""
     return _USUAL.find(model, formulation.key, lambda: _usual_independence(model.unbound, formulation))
 
 
 def _usual_independence(model: Model, formulation: Formulation) -> float:
-    q = np.array(generic_configurations(model))
+    at_start = _independence(model, formulation, np.array([closed_start(model)[1]]))
+    found = (
+        at_start if at_start > SPECIAL else _independence(model, formulation, np.array(generic_configurations(model)))
+    )
+    return float(np.clip(found, 1e-12, 1.0))
+
+
+def _independence(model: Model, formulation: Formulation, q: np.ndarray) -> float:
+    """How far the rows are from depending on one another at configurations (n, nq), the median."""
     time = (np.zeros(()),) if model.depends_on_time else ()
-    found = correction_kernel(model, formulation)(q, np.zeros(model.nv), *time)[2]
-    return float(np.clip(np.median(found), 1e-12, 1.0))
+    return float(np.median(correction_kernel(model, formulation)(q, np.zeros(model.nv), *time)[2]))
 
 
 @dataclass(frozen=True)

@@ -34,10 +34,10 @@ class LinkMotion:
             groups.setdefault(link.kind.identity, []).append(i)
         found = []
         for members in groups.values():
-            q, v = ([range(s.start, s.stop) for i in members for s in (getattr(self.links[i], x),)] for x in "qv")
-            m = len(members)
-            places = (np.array(x, dtype=int).reshape(m, -1) for x in (q, v))
-            found.append((self.links[members[0]].kind, np.array(members), *places))
+            kind = self.links[members[0]].kind
+            q = np.array([self.links[i].q.start for i in members])[:, None] + np.arange(kind.nq)
+            v = np.array([self.links[i].v.start for i in members])[:, None] + np.arange(kind.nv)
+            found.append((kind, np.array(members), q, v))
         return found
 
     def plus(self, q: np.ndarray, dq: np.ndarray) -> np.ndarray:

@@ -30,6 +30,7 @@ from cardan.algebra.matrix import Matrix, constant, dot, eye, mirrored, segment,
 from cardan.formulation import elements
 from cardan.formulation.coordinates import velocity_of_change
 from cardan.formulation.elements import Loads, loads_at, on_links
+from cardan.formulation.formulation import joint_wrench
 from cardan.formulation.kinematics import Kinematics, pose, velocity
 from cardan.formulation.large.division import (
     Division,
@@ -45,7 +46,7 @@ from cardan.formulation.large.division import (
 )
 from cardan.formulation.large.steps import Cell, Stage, Step, View
 from cardan.formulation.large.system import System
-from cardan.formulation.measured_joint import dual
+from cardan.formulation.measured_joint import dual, fixed_transform
 from cardan.formulation.recursion import Nodes
 from cardan.formulation.rows import LinkRows, Rows
 from cardan.formulation.spatial import SPATIAL
@@ -88,13 +89,12 @@ class JointClass:
 
 @dataclass(frozen=True)
 class Target:
-    """What pieces keep as `name`: `start`, zero for None, with `sign` times what a column of the solution does.
+    """What is added to what pieces keep as `name`: `sign` times what a column of the solution does.
 
     To the sum `total` is added `sign` times that column's product with what connections keep as `by`.
     """
 
     name: str
-    start: str | None
     sign: float
     column: int = 0
     total: str | None = None
@@ -129,15 +129,17 @@ class LargeMechanics:
         changes: input ports with small changes, of the coordinates or of the rates, which pieces keep as rates.
         columns: how many right sides are solved for.
         normalises: whether quaternions are brought to unit length first.
+        rooms: names of rates, zero at first, that pieces keep for what connections add.
 
     """
 
     def __init__(
         self, model: Model, kept: Sequence[int], inputs: Sequence[str], outputs: Sequence[str], *, bodies_apart: bool,
         p: Matrix | None = None, changes: Sequence[str] = (), columns: int = 1, normalises: bool = False,
+        rooms: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.model, self.inputs, self.outputs, self.p = model, tuple(inputs), tuple(outputs), p
-        self.bodies_apart, self.changes, self.normalises = bodies_apart, tuple(changes), normalises
+        self.bodies_apart, self.changes, self.normalises, self.rooms = bodies_apart, tuple(changes), normalises, rooms
         self.division = Division(places_of(model, bodies_apart))
         self.pieces, places = self.division.pieces, self.division.places
         items = rows_of(places, kept, with_tree="phi" not in self.outputs)
@@ -155,8 +157,11 @@ class LargeMechanics:
         if bodies_apart:
             self._find_literals()
         self.before = [*self.parameters(), *self.lift(), self.motion()]
-        if bodies_apart and "lam" not in self.outputs:
+        self.moved: set[tuple[int, int]] = set()
+        if bodies_apart:
             self._leave_out_rows()
+        if "nothing" in self.outputs:
+            return
         self.connected: list[ConnectionClass] = []
         self._shared: list[tuple[int, int, int, int, int, int]] | None = None
         self.system = System(self.sizes(), self.touching(), columns, first=len(self.outputs))
@@ -357,10 +362,14 @@ class LargeMechanics:
         if "energy" in self.outputs:  # twice the kinetic energy, about, and the sum of all inertias
             self.add(step, "energy", dot(_diagonal(parts.M), v**2))
             self.add(step, "inertia", ca.sum1(_diagonal(parts.M)))
+        if "wrenches" in self.outputs:
+            known["w"] = own.room(ca.vertcat(*on_links(T, loads.wrenches)))
         if self.elements or self.drives:
             known["f"] = own.room(parts.f)
         else:
-            known["a0"] = own.keep(tree_solve(factor, above, parts.f))
+            known["a"] = own.room(tree_solve(factor, above, parts.f))
+        for name in self.rooms:
+            known[name] = own.room(zeros(T.nv, None, q))
         return step
 
     def _drives(self) -> list[Group]:
@@ -404,11 +413,25 @@ class LargeMechanics:
         f = f + stacked_drives(T, drives, none)
         for view, cls, at in zip(views, group.pieces, self.columns(group), strict=True):
             view.add(self.pieces[cls].known["f"], segment(f, at))
+        if "wrenches" in self.outputs:  # but for what acts along joints of the tree, which carry it
+            others = {j: tau for j, tau in loads.tau.items() if j not in group.coordinates}
+            acting = with_cut_drives(T, kin, Loads(others, loads.wrenches, loads.t))
+            self._load(group, views, dict(enumerate(on_links(T, acting))))
+
+    def _load(self, group: Group, views: list[View], wrenches: dict[int, Matrix]) -> None:
+        """Add wrenches on the links of a template to those that their pieces keep."""
+        first = 0
+        for view, cls in zip(views, group.pieces, strict=True):
+            piece = self.pieces[cls]
+            none = zeros(6, None, _none())
+            own = [wrenches.get(first + k, none) for k in range(len(piece.kinds))]
+            view.add(piece.known["w"], type(none)(_stack(own)))
+            first += len(piece.kinds)
 
     def _free(self, piece: PieceClass) -> Step:
         step = piece.numbers.step()
         own, known = step.view(piece.cell, np.arange(piece.count)), piece.known
-        known["a0"] = own.keep(self.solved(piece, own, own.read(known["f"])))
+        known["a"] = own.room(self.solved(piece, own, own.read(known["f"])))
         return step
 
     def solved(self, piece: PieceClass, own: View, b: Matrix) -> Matrix:
@@ -450,7 +473,10 @@ class LargeMechanics:
         return views, SPATIAL.constraint_rows(kin, loads, group.joints, group.template.nv)
 
     def _leave_out_rows(self) -> None:
-        """Drop rows on which no acceleration of the tree's joints depends, as those out of a plane."""
+        """Drop rows on which no acceleration of the tree's joints depends, as those out of a plane.
+
+        `moved` are then the rates that are left: (class of pieces, number).
+        """
         groups = _Groups()
         for cls, piece in enumerate(self.pieces):
             for i, j in zip(*piece.known["M"].get_triplet(), strict=True):
@@ -465,6 +491,15 @@ class LargeMechanics:
                 for c in columns[1:]:
                     groups.join(columns[0], c)
         wanted = {groups.find(c) for joint in self.joints for c in self._asked(joint)}
+        if {"lam", "cuts"} & {*self.outputs}:
+            own = [
+                on
+                for group, on in zip(self.connections, touched, strict=True)
+                if not (group.coordinates and group.joints)
+            ]
+            wanted |= {groups.find(columns[0]) for on in own for columns in on.values() if columns}
+        every = ((cls, k) for cls, piece in enumerate(self.pieces) for k in range(piece.template.nv))
+        self.moved = {c for c in every if groups.find(c) in wanted}
         kept = []
         for group, on in zip(self.connections, touched, strict=True):
             own = [n for n, r in enumerate(group.kept) if on[r] and groups.find(on[r][0]) in wanted]
@@ -567,7 +602,7 @@ class LargeMechanics:
         """`J a0 - gamma`."""
         b = -rows.gamma
         for view, cls, at in zip(views, one.group.pieces, self.columns(one.group), strict=True):
-            b = b + rows.J[:, at] @ view.read(self.pieces[cls].known["a0"])
+            b = b + rows.J[:, at] @ view.read(self.pieces[cls].known["a"])
         return b
 
     def coupled(self) -> Stage:
@@ -614,16 +649,9 @@ class LargeMechanics:
 
     # Results.
 
-    def pulled(self, *targets: Target) -> list[Stage]:
-        """What the connections do to the pieces: `start + sign sum_c Y_cp x_c`, x a column of the solution."""
-        begin, pull = [], []
-        for piece in self.pieces:
-            step = piece.numbers.step()
-            own = step.view(piece.cell, np.arange(piece.count))
-            for to in targets:
-                none = zeros(piece.template.nv, None, _none())
-                piece.known[to.name] = own.room(none if to.start is None else own.read(piece.known[to.start]))
-            begin.append(step)
+    def pulled(self, *targets: Target) -> Stage:
+        """What the connections do to the pieces: `sign sum_c Y_cp x_c` is added, x a column of the solution."""
+        pull = []
         for one in self.connected:
             count, n = one.group.count, len(one.group.kept)
             step = Step(count, np.zeros((count, 0)), _none())
@@ -639,7 +667,73 @@ class LargeMechanics:
                 if to.total is not None:
                     self.add(step, to.total, to.sign * dot(x, own.read(one.known[to.by])))
             pull.append(step)
-        return [Stage(begin), Stage(pull)]
+        return Stage(pull)
+
+    def multipliers(self) -> list[Stage]:
+        """Write the multipliers of the rows in the tree's coordinates; those of rows not kept are zero."""
+        number, nl = self.outputs.index("lam"), len(self.model.rows)
+        zero = Step(nl, np.zeros((nl, 0)), _none())
+        zero.output(number, type(_none()).zeros(1), np.arange(nl))
+        steps = []
+        for one in self.connected:
+            if one.group.coordinates and one.group.joints:
+                continue  # a joint of the tree between links by themselves
+            step = Step(one.group.count, np.zeros((one.group.count, 0)), _none())
+            lam = step.block(len(one.group.kept), self.system.right[one.number]).symbols
+            for k in range(len(one.group.kept)):
+                step.output(number, lam[k], one.group.rows[:, k])
+            steps.append(step)
+        return [Stage([zero] if nl else []), Stage(steps)]
+
+    def loads(self) -> list[Stage]:
+        """Wrenches of cut joints on their children, at M, and all that acts on the bodies beside the tree's joints."""
+        steps = []
+        for one in self.connected:
+            group, kept = one.group, one.group.kept
+            if (group.coordinates and group.joints) or group.template.couplings:
+                continue  # joints of the tree, and what acts along them
+            step = group.numbers.step()
+            views, kin = self.seen(step, group)
+            lam = step.block(len(kept), self.system.right[one.number]).symbols
+            if group.joints:
+                m = kin.measured(group.joints[0])
+                wrench = joint_wrench(m, _spread(lam, kept, m.rows.T.shape[1]), None)
+                step.output(self.outputs.index("cuts"), wrench, 6 * self._cut_numbers(group))
+                on = m.on_links(wrench)
+            else:
+                forces = elements.constraint_rows(kin, group.template.constraints[0], self.time(step)).forces
+                on = tuple((i, -(F @ lam)) for i, F in forces)
+            wrenches: dict[int, Matrix] = {}
+            for i, w in on:
+                wrenches[i] = wrenches[i] + w if i in wrenches else w
+            self._load(group, views, wrenches)
+            steps.append(step)
+        return [*self._nothing("cuts", "wrenches"), Stage(steps), Stage([self._on_bodies(p) for p in self.pieces])]
+
+    def _cut_numbers(self, group: Group) -> np.ndarray:
+        return np.array([self.model.cuts.index(j) for j in group.owners])
+
+    def _nothing(self, *names: str) -> list[Stage]:
+        """Set outputs of rows of six to zero."""
+        rows = {"cuts": len(self.model.cuts), "wrenches": self.model.nb}
+        steps = []
+        for name in names:
+            if rows[name]:
+                step = Step(rows[name], np.zeros((rows[name], 0)), _none())
+                step.output(self.outputs.index(name), type(_none()).zeros(6), 6 * np.arange(rows[name]))
+                steps.append(Stage([step]))
+        return steps
+
+    def _on_bodies(self, piece: PieceClass) -> Step:
+        """The wrench on each link as one on the first of its bodies."""
+        step, tree = piece.numbers.step(), piece.template.tree
+        w = step.view(piece.cell, np.arange(piece.count)).read(piece.known["w"])
+        for k in range(len(piece.kinds)):
+            body = piece.bodies.index(k)
+            to_link = fixed_transform(tree.body_pose[body]).inverse
+            value = to_link.T @ w[6 * k : 6 * k + 6]
+            step.output(self.outputs.index("wrenches"), value, 6 * piece.body_numbers[:, body])
+        return step
 
     def give(self, names: Sequence[str], write: Callable[[Step, Any, np.ndarray, list[Matrix]], None]) -> Stage:
         """Hand what pieces keep under some names, as rates of the tree's joints, to `write`, joint by joint."""
@@ -795,6 +889,20 @@ def _diagonal(M: Matrix) -> Matrix:
     import casadi as ca
 
     return ca.diag(M)
+
+
+def _stack(parts: Sequence[Matrix]) -> Matrix:
+    import casadi as ca
+
+    return ca.vertcat(*parts)
+
+
+def _spread(lam: Matrix, kept: Sequence[int], count: int) -> Matrix:
+    """Multipliers of all rows of a joint, zero for those not kept."""
+    every = type(lam)(count, 1)
+    for k, row in enumerate(kept):
+        every[row] = lam[k]
+    return every
 
 
 def _dense(value: Matrix) -> Matrix:

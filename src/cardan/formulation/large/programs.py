@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from cardan.algebra.free_number import nominal
 from cardan.algebra.matrix import Matrix
 from cardan.formulation.large.division import MOST_LINKS, subtrees
 from cardan.formulation.large.mechanics import LargeMechanics, Target, normalised
 from cardan.formulation.large.steps import Stage, Step, schedule_of
-from cardan.formulation.light import lent_to_joints, lent_to_links
+from cardan.formulation.light import LIGHT, lent_to_joints, lent_to_links
 from cardan.model.joint import Kind, configuration_rate
 from cardan.model.model import Model
 from cardan.program.schedule import Schedule
@@ -22,23 +23,47 @@ def has_large_subtrees(model: Model) -> bool:
 
 
 def can_loop(model: Model, bodies_apart: bool) -> bool:
-    """Whether a mechanism with rows can be looped: links without inertia, and rotors of single links, are not yet."""
-    if bodies_apart:
-        return not any(link.armature is not None for link in model.tree.links) and not np.any(lent_to_links(model))
-    return not np.any(lent_to_joints(model))
+    """Whether a mechanism with rows can be looped: links without inertia, and rotors of single links, are not yet.
+
+    A link by itself needs inertia only along the rates that count: a thin rod in a plane has enough.
+    """
+    if not bodies_apart:
+        return not np.any(lent_to_joints(model))
+    if any(link.armature is not None for link in model.tree.links):
+        return False
+    if not np.any(lent_to_links(model)):
+        return True
+    L = LargeMechanics(model, range(len(model.rows)), ("q", "v"), ("nothing",), bodies_apart=True)
+    return all(_moves_inertia(L, cls, [k for c, k in sorted(L.moved) if c == cls]) for cls in range(len(L.pieces)))
+
+
+def _moves_inertia(L: LargeMechanics, cls: int, rates: list[int]) -> bool:
+    """Whether all links of a class have inertia along some of their rates."""
+    if not rates:
+        return True
+    for i in L.pieces[cls].links[:, 0]:
+        size = np.linalg.eigvalsh(nominal(L.model.tree.links[i].I)[np.ix_(rates, rates)])
+        if size[0] <= LIGHT * size[-1]:
+            return False
+    return True
 
 
 def forward_dynamics(
     model: Model, kept: Sequence[int], inputs: Sequence[str], outputs: Sequence[str], *,
     p: Matrix | None = None, bodies_apart: bool | None = None,
 ) -> Schedule:  # fmt: skip
-    """Accelerations `a` (nv,); where they are among the outputs, `qdot` (nq,) and the power `P` (W) that enters."""
+    """Accelerations `a` (nv,), and what else is among the outputs.
+
+    `qdot` (nq,); the power `P` (W) that enters; the multipliers `lam` (nl,) of the rows in the tree's coordinates, zero
+    for those not kept; the wrenches `cuts` (number of cuts, 6) of cut joints on their children, at M, and `wrenches`
+    (nb, 6) on the bodies, with those of cut joints, constraints and force elements but not of the tree's joints.
+    """
     apart = has_large_subtrees(model) if bodies_apart is None else bodies_apart
     L = LargeMechanics(model, kept, inputs, outputs, bodies_apart=apart, p=p)
     power = [name for name in outputs if name == "P"]
     stages = [L.clear(*power), *L.system.clear, *L.before, *L.forces(), L.rows(L.acceleration_gap), L.coupled()]
-    to = Target("a", "a0", -1.0, total="P" if power else None, by="beta")
-    stages += [*L.system.factor, *L.system.solve, *L.pulled(to)]
+    to = Target("a", -1.0, total="P" if power else None, by="beta")
+    stages += [*L.system.factor, *L.system.solve, L.pulled(to)]
 
     def write(step: Step, kind: Kind, links: np.ndarray, values: list[Matrix]) -> None:
         L.output(step, "a", links, values[0])
@@ -46,7 +71,12 @@ def forward_dynamics(
             q, v = L.coordinates(step, links), L.of_joint(step, "v", links)
             L.output(step, "qdot", links, configuration_rate(kind, q, v))
 
-    stages += [L.give(["a"], write), L.told(*power)]
+    stages += [L.give(["a"], write)] if "a" in outputs else []
+    stages += [
+        L.told(*power),
+        *(L.multipliers() if "lam" in outputs else []),
+        *(L.loads() if "cuts" in outputs else []),
+    ]
     return schedule_of(stages, L.cells, L.system.end)
 
 
@@ -68,14 +98,14 @@ def correction(
     changes = tuple(name for name in ("eq", "ev") if name in inputs)
     L = LargeMechanics(
         model, kept, inputs, outputs, bodies_apart=apart, p=p, changes=changes, columns=2 + len(changes),
-        normalises=True,
+        normalises=True, rooms=("dq", "dv", *(f"off_{name}" for name in changes)),
     )  # fmt: skip
     sums = [name for name in SUMS if name in outputs]
     stages = [L.clear(*sums), *L.system.clear, *L.before, L.rows(L.gaps), L.coupled(), *L.system.factor]
     stages += [L.independence()] if "independence" in outputs else []
-    targets = [Target("dq", None, 1.0), Target("dv", None, 1.0, 1, "removed" if "removed" in sums else None, "r")]
-    targets += [Target(f"off_{name}", None, 1.0, 2 + k) for k, name in enumerate(changes)]
-    stages += [*L.system.solve, *L.pulled(*targets)]
+    targets = [Target("dq", 1.0), Target("dv", 1.0, 1, "removed" if "removed" in sums else None, "r")]
+    targets += [Target(f"off_{name}", 1.0, 2 + k) for k, name in enumerate(changes)]
+    stages += [*L.system.solve, L.pulled(*targets)]
 
     def write(step: Step, kind: Kind, links: np.ndarray, values: list[Matrix]) -> None:
         q, v = L.coordinates(step, links), L.of_joint(step, "v", links)

@@ -177,18 +177,23 @@ class Step:
         self.blocks.append(Block(ca.SX.sym(f"b{len(self.blocks)}", size), np.broadcast_to(addresses, self.count)))
         return self.blocks[-1]
 
-    def find_needs(self) -> None:
-        """Drop what no later step reads; say what this one reads."""
+    def find_needs(self) -> bool:
+        """Say what this step reads for what later ones need of it; whether that is more than was said before."""
         import casadi as ca
 
-        for view in self.views:
-            view.writes = {k: e for k, e in view.writes.items() if k in view.cell.needed}
-        values = [e for view in self.views for e in view.writes.values()]
+        values = [e for view in self.views for k, e in view.writes.items() if k in view.cell.needed]
         values += [ca.vec(block.written) for block in self.blocks if block.written is not None]
         values += [ca.vec(value) for _, value, _ in self.outputs]
         used = {s.element_hash() for s in ca.symvar(ca.vertcat(ca.SX(0, 1), *values))}
+        before = sum(len(view.cell.needed) for view in self.views)
         for view in self.views:
             view.cell.needed |= {k for k, s in view.seen.items() if s.element_hash() in used}
+        return sum(len(view.cell.needed) for view in self.views) > before
+
+    def drop_unneeded(self) -> None:
+        """Write nothing that no step reads."""
+        for view in self.views:
+            view.writes = {k: e for k, e in view.writes.items() if k in view.cell.needed}
 
     def function(self, inputs: Sequence[int], states: int, outputs: Sequence[int]) -> casadi.Function:
         """The step as a function of constants, inputs and memory; pointers that it has not are empty."""
@@ -274,8 +279,10 @@ def schedule_of(stages: Sequence[Any], cells: Sequence[Cell], blocks: int) -> Sc
     stages = [stage for stage in stages if not isinstance(stage, Stage) or stage.steps]
     own = [stage for stage in stages if isinstance(stage, Stage)]
     for stage in reversed(own):
+        while any([step.find_needs() for step in stage.steps]):  # steps of a sweep read what others of it write
+            pass
         for step in stage.steps:
-            step.find_needs()
+            step.drop_unneeded()
     end = blocks
     for cell in cells:
         end = cell.lay_out(end)

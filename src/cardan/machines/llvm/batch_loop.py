@@ -17,6 +17,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cardan.machines.llvm.graph import print_graph
+from cardan.machines.llvm.library import without_library
 from cardan.machines.llvm.march import print_march
 from cardan.machines.llvm.module import Module, VectorType
 from cardan.machines.llvm.schedule import print_schedule
@@ -417,25 +418,34 @@ def _cache_lines(port: Port, t: VectorType) -> int:
     return -(-port.size * t.align // 64) if port.size <= _LARGE else 0
 
 
-def print_batch_loop(recorded: Recorded, program: Program, t: VectorType, few: int, tables: bool = False) -> str:
+def print_batch_loop(
+    recorded: Recorded, program: Program, t: VectorType, few: int, tables: bool = False, library: bool = False
+) -> str:  # fmt: skip
     """A complete module: `@rows` takes as many rows at a time as `t` has lanes, and `@loop` chooses.
 
     `@loop(ptr args, ptr dims, ptr steps, ptr data)` has the arguments of the inner loop of a NumPy ufunc. `data` holds
     the addresses of two such `@rows`, on one lane and on many; up to `few` rows go to the first. `program` has no empty
-    ports. With `tables` long graphs are tables.
+    ports. With `tables` long graphs are tables; with `library` functions of the library are named, and not there.
     """
     module = Module(t, tables=tables)
     ahead = () if t.width == 1 else tuple(_cache_lines(port, t) for port in program.ports)
     cleared = t.width > 1 and isinstance(recorded, Graph)  # on one lane the body writes to the rows themselves
     sparse = recorded.sparse_outputs() if cleared and isinstance(recorded, Graph) else set()
     state = print_body(recorded, program, module, ahead, cleared)
-    sizes = {"s": t.scalar, "b": t.bytes, "w": t.width, "few": few}
-    texts = {"copy": _COPY, "fetch": _FETCH, "give": _GIVE, "loop": _CHOOSE}
+    print_moves(module)
+    module.functions["loop"] = _CHOOSE.format(few=few)
+    module.functions["rows"] = _BatchLoop(program, module, state, few, sparse).print("rows")
+    return without_library(module) if library else module.text()
+
+
+def print_moves(module: Module) -> None:
+    """Define what moves rows of arrays to lanes and back."""
+    t = module.type
+    sizes = {"s": t.scalar, "b": t.bytes, "w": t.width}
+    texts = {"copy": _COPY, "fetch": _FETCH, "give": _GIVE}
     if t.width == 1:
         texts |= {"fetch": _FETCH_ONE, "give": _GIVE_ONE}
     else:
         _print_gather(module)
     for name, text in texts.items():
         module.functions[name] = text.format(**sizes)
-    module.functions["rows"] = _BatchLoop(program, module, state, few, sparse).print("rows")
-    return module.text()
