@@ -159,9 +159,7 @@ def test_functions_instead_of_runs(model: cd.Model) -> None:
     for i, mass in enumerate((1.0, 2.0)):
         q = cd.assemble(free, {"A": 0.9})[0]
         assert study["height"].values[i, 1] == cd.potential_energy(free.at({"crank.mass": mass}), q)
-    with pytest.warns(
-        RuntimeWarning, match="1 of 2 members failed, .* member 1: .* cannot be assembled: joint"
-    ):
+    with pytest.warns(RuntimeWarning, match="1 of 2 members failed, .* member 1: .* cannot be assembled: joint"):
         long = cd.sweep(model, {"B.at[0]": [0.4, 30.0]}, run=lambda m, q: q[:, 0])
     assert np.isnan(long["value"].values).tolist() == [False, True]
     plain = cd.sweep(None, {"x": [1.0, 2.0], "y": [3.0, 5.0]}, run=lambda p: p["x"] * p["y"])
@@ -307,10 +305,10 @@ def test_a_full_disk(model: cd.Model, begun: Path, ends: cd.Study) -> None:
 # Processes.
 
 SLOW = """
-import time
+import os, time
 
 def slow(run):
-    time.sleep(0.05)
+    time.sleep(float(os.environ.get("SECONDS_OF_A_MEMBER", "0")))
     return run.q[:, -1]
 """
 MASTER = f"""
@@ -359,7 +357,7 @@ def test_workers_and_then_the_master_are_killed(model: cd.Model, ends: cd.Study,
     exec(SLOW, known)
     path, script = tmp_path / "study.zarr", tmp_path / "master.py"
     script.write_text(MASTER)
-    master = subprocess.Popen([sys.executable, script, path], env=os.environ)
+    master = subprocess.Popen([sys.executable, script, path], env={**os.environ, "SECONDS_OF_A_MEMBER": "0.4"})
     try:
         wait_for(lambda: lines(path) >= 2)
         os.kill(children(master.pid)[0], signal.SIGKILL)

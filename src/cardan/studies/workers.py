@@ -198,8 +198,9 @@ class LocalWorkers:
         for worker in self._workers:
             self._todo.put(None)
             worker.end()
-        for thread in self._threads:
+        for worker, thread in zip(self._workers, self._threads, strict=True):
             thread.join(timeout=10.0)
+            worker.end()  # one that was being started meanwhile
 
 
 class _Process:
