@@ -14,8 +14,8 @@ class System:
     """Where its blocks are in memory, from `first` to `end`, and its rounds.
 
     `diagonal`, `pivots` and `right` (n,) are addresses, `right` of the first column of the right sides; the next columns
-    follow by `stride`. `below[i, j]` are those of blocks where i is eliminated after j. `place` (n,) says when each block
-    row is eliminated.
+    follow by `stride`. `below[i, j]` are those of blocks where i is eliminated after j. Where rows are
+    eliminated `in_order`, solving ends with the first.
     """
 
     def __init__(self, sizes: Sequence[int], pairs: Collection[tuple[int, int]], columns: int, first: int) -> None:
@@ -23,13 +23,13 @@ class System:
         self.factor: Sequence[Any] = ()
         self.solve: Sequence[Any] = ()
         self.below: dict[tuple[int, int], int] = {}
-        self.diagonal = self.pivots = self.right = self.place = np.zeros(0, dtype=int)
-        self.end, self.stride = first, 0
+        self.diagonal = self.pivots = self.right = np.zeros(0, dtype=int)
+        self.end, self.stride, self.in_order = first, 0, True
         if sizes:
             found = eliminate(sizes, pairs, first, sides=columns)
             self.clear, self.factor, self.solve, self.below = found.clear, found.factor, found.solve, found.below
             self.diagonal, self.right = np.array(found.diagonal), np.array(found.right)
-            self.pivots, self.place = np.array(found.pivots), np.argsort(found.order)
+            self.pivots, self.in_order = np.array(found.pivots), found.order == tuple(range(len(sizes)))
             self.end, self.stride = first + found.size, found.stride
 
     def is_below(self, i: int, j: int) -> bool:
