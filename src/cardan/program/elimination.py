@@ -11,8 +11,8 @@ lower factor are `B_ik d_k^-1`. A column with at most two blocks below takes one
 need; other columns take one step for each product.
 
 Where rows lose rank at some configuration, `A` is singular there, and a pivot is nothing but rounding. So `d^-1` is
-`d / (d^2 + e^2)`, with a little of the diagonal of `A` as `e`. That is bounded, and `1 / d` to rounding where the row is
-independent of those before it (docs/decisions/0077).
+`d / (d^2 + e^2)`, with a little of the diagonal of `A` as `e`. That is bounded, and `1 / d` to rounding where the row
+is independent of those before it (docs/decisions/0077).
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ from cardan.program.elimination import eliminate
 class System:
     """Where its blocks are in memory, from `first` to `end`, and its rounds.
 
-    `diagonal`, `pivots` and `right` (n,) are addresses, `right` of the first column of the right sides; the next columns
-    follow by `stride`. `below[i, j]` are those of blocks where i is eliminated after j. Where rows are
-    eliminated `in_order`, solving ends with the first.
+    `diagonal`, `pivots` and `right` (n,) are addresses, `right` of the first column of the right sides; the next
+    follow by `stride`. `below[i, j]` are those of blocks where i is eliminated after j. Where rows are eliminated
+    `in_order`, solving ends with the first.
     """
 
     def __init__(self, sizes: Sequence[int], pairs: Collection[tuple[int, int]], columns: int, first: int) -> None:

@@ -120,8 +120,8 @@ def print_fronts(fronts: Fronts, name: str, module: Module) -> None:
 def _panel(f: _Rows) -> None:
     """Factor the pivots k0..k1-1 of a panel; `S` gets their columns divided by the pivots.
 
-    `d / (d^2 + e^2)` replaces the pivot `d` in the panel, and `d` the square of `e` in the vector `%d`. What stands above
-    the diagonal is not used.
+    `d / (d^2 + e^2)` replaces the pivot `d` in the panel, and `d` the square of `e` in the vector `%d`. What stands
+    above the diagonal is not used.
     """
     i, pivots = f.loop(f.sub("%k1", "%k0"))
     k = f.add("%k0", i)
