@@ -107,7 +107,7 @@ def _rank(line: _Line) -> tuple[int, int]:
 
 def _rows(r: Round, first: int, count: int) -> Round:
     """Some rows of a round."""
-    return replace(r, table=r.table[first : first + count])
+    return r.with_table(r.table[first : first + count])
 
 
 def _merged(rounds: list[Round]) -> list[Round]:
@@ -115,7 +115,7 @@ def _merged(rounds: list[Round]) -> list[Round]:
     result: list[Round] = []
     for r in rounds:
         if result and result[-1].calls is r.calls:
-            result[-1] = replace(r, table=np.vstack([result[-1].table, r.table]))
+            result[-1] = r.with_table(np.vstack([result[-1].table, r.table]))
         else:
             result.append(r)
     return result
