@@ -97,6 +97,21 @@ def test_where_rows_are_dependent(fronts):
     assert abs(x).max() < 1e6
 
 
+@pytest.mark.parametrize("fronts", [False, True])
+def test_nearly_dependent_rows(fronts):
+    """As accurate as rounding of the matrix allows, however small the last pivot is; bounded where it is zero."""
+    kernel, _ = solver([1, 1], [(0, 1)], fronts)
+    r = 2.0 ** -np.array([4, 12, 20, 26, 30])  # relative pivots, exact
+    A = np.array([[[1, 1], [1, 1 + x]] for x in r])
+    b = np.random.default_rng(2).normal(size=(len(r), 2, 2))
+    second = (b[..., 1] - b[..., 0]) / r[:, None]
+    exact = np.stack([b[..., 0] - second, second], axis=-1)
+    error = abs(kernel(A, b)[:, :2] - exact).max(axis=(1, 2)) / abs(exact).max(axis=(1, 2))
+    assert (error < 4e-16 / r).all()
+    found = kernel(np.ones((2, 2)), np.ones((2, 2)))
+    np.testing.assert_array_equal(found, [[1, 0], [1, 0], [1, 0]])  # the last row depends on the first: left out
+
+
 def test_little_fill():
     """A star with its hub first would fill up; in the order found nothing is filled. A grid fills less than in rows."""
     star = eliminate([1] * 30, [(0, i) for i in range(1, 30)])
