@@ -255,12 +255,13 @@ def function_of(model: Model, q: Quantity) -> Any:
 def warn_of_straight_line(model: Model, name: str) -> None:
     """Tell beforehand that a quantity of a large model, which is not looped, takes long to write and compile."""
     links = len(model.tree.links)
-    pairs = links**2 if name in SOLVES and model.has_rows else 0
+    solves = name in SOLVES or name.endswith(" linearise")
+    pairs = links**2 if solves and model.has_rows else 0
     seconds = SECONDS_OF_A_LINK * links + SECONDS_OF_A_PAIR * pairs
     if links > LOOP_PAST and seconds > LONG:
         warn_outside(
             f"{name.split()[-1]}: for model {model.name!r} this is not looped over its {links} links; compiling it may "
-            f"take {duration(seconds)}. docs/large.md lists what is looped: most in formulations 'spatial' and 'absolute'"
+            f"take {duration(seconds)}. docs/large.md lists what is looped, in 'spatial' and 'absolute'"
         )
 
 
