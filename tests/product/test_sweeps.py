@@ -265,7 +265,11 @@ def test_a_store_of_something_else_is_refused(model: cd.Model, begun: Path, tmp_
     with pytest.raises(FileError, match="its model and its measures differ"):
         cd.sweep(other, VALUES, run=RUN, measure=MEASURE, store=begun)
     manifest = json.loads((begun / "cardan.json").read_text())
-    (begun / "cardan.json").write_text(json.dumps({**manifest, "code": {"version": "0.0.1", "source": "abc"}}))
+    changed = {**manifest, "code": {"version": "0.0.1", "source": "abc"}}
+    (begun / "cardan.json").write_text(json.dumps(changed))
+    with pytest.raises(FileError, match="it was changed after it was written"):
+        counted(model, begun, Counted())
+    (begun / "cardan.json").write_text(json.dumps(store.signed(changed)))
     with pytest.raises(FileError, match=r"5 chunks are missing, and the others were computed by Cardan 0.0.1"):
         counted(model, begun, Counted())
     assert sorted(p for p in begun.rglob("*")) == before

@@ -28,7 +28,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cardan.errors import InputError, SimulationError
+from cardan.errors import InputError, SimulationError, warn_outside
 from cardan.machines.ufunc.threads import get_threads
 from cardan.studies.identity import code_version, require_code
 from cardan.studies.task import Results, Task, failed_results
@@ -201,6 +201,8 @@ class LocalWorkers:
         for worker, thread in zip(self._workers, self._threads, strict=True):
             thread.join(timeout=10.0)
             worker.end()  # one that was being started meanwhile
+            if worker.process is not None and not thread.is_alive():
+                _close_pipes(worker.process)
 
 
 class _Process:
@@ -213,7 +215,8 @@ class _Process:
     def compute(self, values: np.ndarray) -> Answer:
         try:
             if self.process is None:
-                self.process = self._started()
+                self._start()
+            assert self.process is not None
             assert self.process.stdin is not None and self.process.stdout is not None
             send(self.process.stdin, pickle.dumps((values, self.number), protocol=5))  # type: ignore[arg-type]
             frame = receive(self.process.stdout)  # type: ignore[arg-type]
@@ -223,29 +226,52 @@ class _Process:
             raise WorkerLostError(self._how_it_ended())
         return pickle.loads(frame)
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self.ended:
-            raise WorkerLostError("ended with the study")
+    def _start(self) -> None:
+        """Start the process and wait until it has loaded the task; one that is killed meanwhile is started again."""
+        how = ""
+        for _ in range(KILLS):
+            if self.ended:
+                raise WorkerLostError("ended with the study")
+            try:
+                answer = self._greeted()
+            except OSError as error:
+                answer, how = None, f"{error.strerror or error}"
+            if answer is None:
+                how = self._how_it_ended() if self.process is not None else how
+                continue
+            if (why := pickle.loads(answer)) is None:
+                return
+            raise InputError(
+                f"sweep: a local worker cannot load the study ({why}); the modules of its functions must be found "
+                "there too, or compute without workers"
+            )
+        raise SimulationError(
+            f"sweep: a local worker cannot be started, {KILLS} have ended before their work, the last {how}; what they "
+            "printed tells more. What is complete is kept; compute without workers, or with fewer"
+        )
+
+    def _greeted(self) -> bytes | None:
+        """Start a process and send the task; its answer."""
         paths = os.pathsep.join(p or os.getcwd() for p in sys.path)
-        process = subprocess.Popen(
+        self.process = subprocess.Popen(
             [sys.executable, "-m", "cardan.studies.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": paths},
+            env={**os.environ, "PYTHONPATH": paths}, start_new_session=True,  # Ctrl-C in a terminal is the master's
         )  # fmt: skip
-        self.process = process
-        assert process.stdin is not None
-        send(process.stdin, self.hello)  # type: ignore[arg-type]
-        return process
+        assert self.process.stdin is not None and self.process.stdout is not None
+        send(self.process.stdin, self.hello)  # type: ignore[arg-type]
+        return receive(self.process.stdout)  # type: ignore[arg-type]
 
     def _how_it_ended(self) -> str:
         """Forget the process, which is dead or cannot be understood; how it ended."""
         process, self.process = self.process, None
         if process is None:
             return "could not be started"
-        process.kill()
-        code = process.wait()
-        for pipe in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError):
-                pipe and pipe.close()
+        try:
+            code = process.wait(timeout=2.0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = process.wait()
+        _close_pipes(process)
         return f"by signal {-code}" if code < 0 else f"with exit code {code}"
 
     def end(self) -> None:
@@ -255,6 +281,12 @@ class _Process:
         if process is not None:
             process.kill()
             process.wait()
+
+
+def _close_pipes(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError):
+            pipe and pipe.close()
 
 
 # Workers of Dask.
@@ -271,6 +303,8 @@ class DaskWorkers:
         self._futures: dict[Any, Callable[[Answer], None]] = {}
         self._code = code_version()
         _require_same_version(client)
+        if not client.scheduler_info(n_workers=-1)["workers"]:
+            warn_outside("sweep: the client of Dask has no workers yet; the study waits for them")
 
     @property
     def size(self) -> int:
