@@ -32,7 +32,8 @@ from cardan.program.program import Port, Program
 # than a third faster than the loop, which compiles in a tenth of a second.
 LOOP_PAST = 64
 # Seconds to write and compile one straight line for n links, about: n, and n^2 where rows are solved for.
-SECONDS_OF_A_LINK, SECONDS_OF_A_PAIR = 0.01, 2.5e-4
+# Each link that another carries counts as some pairs: where it is deep, its bodies' motions fill the matrices.
+SECONDS_OF_A_LINK, SECONDS_OF_A_PAIR, PAIRS_OF_A_CLIMB = 0.01, 2.5e-4, 8
 SOLVES = {"forward_dynamics", "motion_and_power", "power", "reactions", "reactions_in_plane", "multipliers"}
 LONG = 10.0  # s; what is expected to take longer is told beforehand
 
@@ -256,7 +257,7 @@ def warn_of_straight_line(model: Model, name: str) -> None:
     """Tell beforehand that a quantity of a large model, which is not looped, takes long to write and compile."""
     links = len(model.tree.links)
     solves = name in SOLVES or name.endswith(" linearise")
-    pairs = links**2 if solves and model.has_rows else 0
+    pairs = links**2 + PAIRS_OF_A_CLIMB * climbs(model) if solves else 0
     seconds = SECONDS_OF_A_LINK * links + SECONDS_OF_A_PAIR * pairs
     if links > LOOP_PAST and seconds > LONG:
         warn_outside(
