@@ -23,7 +23,7 @@ import numpy as np
 GROUP = 8  # rows at a time
 PANEL = 16  # pivots of a front that are eliminated before the columns after them are changed
 # A front may be joined with the one above it if it has at most so many pivots and so large a share of zeros arises.
-JOINED = ((8, 0.9), (24, 0.4), (64, 0.15), (1 << 60, 0.05))
+JOINED = ((8, 0.25), (24, 0.1), (64, 0.05), (1 << 60, 0.02))
 
 RECORD = (
     "pivots", "height", "panel", "rest", "skip", "first", "below", "count", "child", "children", "block", "blocks",
