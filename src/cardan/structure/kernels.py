@@ -40,6 +40,7 @@ LONG = 10.0  # s; what is expected to take longer is told beforehand
 _FLOAT64 = np.dtype(np.float64)
 _TREE: KernelSlot[tuple[str, str]] = KernelSlot("quantities of a plain tree, by formulation and name")
 _EQUATIONS: KernelSlot[str] = KernelSlot("equations of motion at a state of the tree, by formulation")
+_TOLD: Slot[str, bool] = Slot("straight lines that were told of, by name")
 _SYMBOLIC: Slot[None, tuple[Model, Any]] = Slot("model with its free parameters as symbols")
 
 
@@ -259,7 +260,7 @@ def warn_of_straight_line(model: Model, name: str) -> None:
     solves = name in SOLVES or name.endswith(" linearise")
     pairs = links**2 + PAIRS_OF_A_CLIMB * climbs(model) if solves else 0
     seconds = SECONDS_OF_A_LINK * links + SECONDS_OF_A_PAIR * pairs
-    if links > LOOP_PAST and seconds > LONG:
+    if links > LOOP_PAST and seconds > LONG and _TOLD.first_time(model, name):
         warn_outside(
             f"{name.split()[-1]}: for model {model.name!r} this is not looped over its {links} links; compiling it may "
             f"take {duration(seconds)}. docs/large.md lists what is looped, in 'spatial' and 'absolute'"
