@@ -165,6 +165,9 @@ def _linker(generation: int) -> Any:
     return llvm.create_lljit_compiler(_target_machine(), use_jit_link=True)
 
 
+_kept_memory = ctypes.c_void_p()  # of kernels with much scratch: `machines.llvm.batch_loop`
+
+
 def load(code: bytes, *symbols: str) -> tuple[list[int], Any]:
     """Link object code into this process: the addresses of `symbols`, and an object that keeps the code loaded."""
     import llvmlite.binding as llvm
@@ -174,6 +177,7 @@ def load(code: bytes, *symbols: str) -> tuple[list[int], Any]:
         if code.startswith(_NEEDS.encode()):
             head, _, code = code.partition(b"\n")
         library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
+        library.import_symbol("cardan.kept.memory", ctypes.addressof(_kept_memory))
         if head:
             from cardan.machines.llvm.library import addresses
 

@@ -397,6 +397,8 @@ class DaskWorkers:
 def _require_client(client: Any) -> None:
     if not all(hasattr(client, name) for name in ("submit", "run", "scheduler_info")):
         raise InputError(f"sweep: client must be a dask.distributed.Client, got {type(client).__name__}")
+    if getattr(client, "status", "") in ("closed", "closing"):
+        raise InputError("sweep: the client of Dask is closed; give one that is open")
     if getattr(client, "asynchronous", False):
         raise InputError("sweep: client is asynchronous; give a Client(..., asynchronous=False)")
 

@@ -52,7 +52,38 @@ def print_body(
 
 
 _LARGE = 256  # elements of a port past which its next rows are not prefetched
-_ON_STACK = 1 << 17  # bytes of scratch past which malloc provides it: threads may have small stacks
+_ON_STACK = 1 << 17  # bytes of scratch past which it is on the heap: threads may have small stacks
+_KEPT = 1 << 28  # bytes of scratch up to which it is kept for the next call: pages of new memory take as long as a call
+
+# One block of memory is kept in the process, for any kernel (`machines.host`). Its first number is its size. A call that
+# finds none, since another thread has it, or one too small, asks for its own; what comes back last is kept.
+_MEMORY = """@cardan.kept.memory = external global ptr
+define internal ptr @memory.take(i64 %size) {
+entry:
+  %old = atomicrmw xchg ptr @cardan.kept.memory, ptr null acq_rel
+  %none = icmp eq ptr %old, null
+  br i1 %none, label %new, label %look
+look:
+  %room = load i64, ptr %old
+  %small = icmp ult i64 %room, %size
+  br i1 %small, label %drop, label %done
+drop:
+  call void @free(ptr %old)
+  br label %new
+new:
+  %heap = call ptr @malloc(i64 %size)
+  store i64 %size, ptr %heap
+  br label %done
+done:
+  %found = phi ptr [%old, %look], [%heap, %new]
+  ret ptr %found
+}
+define internal void @memory.give(ptr %heap) {
+entry:
+  %old = atomicrmw xchg ptr @cardan.kept.memory, ptr %heap acq_rel
+  call void @free(ptr %old)
+  ret void
+}"""
 
 _COPY = """define internal void @copy(ptr %dst, i64 %dr, i64 %dm, i64 %dn, ptr %src, i64 %sr, i64 %sm,
                            i64 %sn, i64 %rows, i64 %m, i64 %n) {{
@@ -324,14 +355,17 @@ class _BatchLoop:
             scratch, free = [f"  %scratch = alloca i8, i64 {size}, align 64"], []
         else:
             self.module.declarations |= {"declare ptr @malloc(i64)", "declare void @free(ptr)"}
+            take, give = ("memory.take", "memory.give") if size <= _KEPT else ("malloc", "free")
+            if take == "memory.take":
+                self.module.functions["memory.take"] = _MEMORY
             scratch = [
-                f"  %heap = call ptr @malloc(i64 {size + 64})",
+                f"  %heap = call ptr @{take}(i64 {size + 128})",
                 "  %heap.i = ptrtoint ptr %heap to i64",
-                "  %heap.up = add i64 %heap.i, 64",
+                "  %heap.up = add i64 %heap.i, 127",  # past the size
                 "  %heap.al = and i64 %heap.up, -64",
                 "  %scratch = inttoptr i64 %heap.al to ptr",
             ]
-            free = ["  call void @free(ptr %heap)"]
+            free = [f"  call void @{give}(ptr %heap)"]
         axis = 0
         for j, port in enumerate(self.ports):
             axis = self._describe(j, port, axis)
