@@ -284,8 +284,6 @@ def load_study(path: Any) -> Study:
     Damaged chunks count as not computed; a warning names them. Call `cd.sweep` again to compute them.
     """
     place = _folder(path)
-    if not place.is_dir() or not (place / MANIFEST).exists():
-        raise FileError(f"{place}: there is no study of Cardan; it has no {MANIFEST}")
     _zarr()
     manifest = read_manifest(place)
     store = StudyStore(place, manifest, _design_in(place, manifest), _marks_in(place))
@@ -374,6 +372,8 @@ def _lazily(array: Any, state: np.ndarray, chunk: int) -> Any:
 
 def read_manifest(place: Path) -> dict[str, Any]:
     """The manifest of a store."""
+    if not (place / MANIFEST).exists():
+        raise FileError(f"{place}: there is no study of Cardan; it has no {MANIFEST}")
     try:
         found = json.loads((place / MANIFEST).read_text())
         wanted = {"cardan_study", "parts", "code", "chunk", "about", "variables", "names", "dims", "axes", "made"}
