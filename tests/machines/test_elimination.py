@@ -1,10 +1,13 @@
 """Symmetric matrices of small blocks solved by rounds, against NumPy: any pattern, in a batch, in both precisions."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import casadi as ca
 import numpy as np
 import pytest
 
 from cardan.errors import CardanError
+from cardan.machines import host
 from cardan.machines.ufunc.kernel import compile_program
 from cardan.program.elimination import eliminate
 from cardan.program.fronts import PANEL
@@ -128,3 +131,21 @@ def test_pairs_outside_are_refused():
         eliminate([1, 1], [(0, 2)])
     with pytest.raises(CardanError, match="at least one row"):
         eliminate([1, 0], [])
+
+
+def test_kept_memory():
+    """Large kernels share one block of memory from call to call; threads that call them at once get the same bits."""
+    cases = []
+    for count in (60, 90):
+        sizes, pairs = [2] * count, [(i, i + 1) for i in range(count - 1)]
+        kernel, _ = solver(sizes, pairs)
+        rng = np.random.default_rng(count)
+        A, b = matrices(rng, sizes, pairs, 1)[0] + np.eye(2 * count), rng.normal(size=(2, 2 * count))
+        cases.append((kernel, A, b, kernel(A, b)))
+    kept = host._kept_memory.value
+    (small, *given, first), (large, *others, second) = cases
+    assert (small(*given) == first).all() and host._kept_memory.value == kept  # the larger block serves both
+    with ThreadPoolExecutor(4) as pool:
+        calls = [pool.submit(kernel, A, b) for _ in range(50) for kernel, A, b, _ in cases]
+        assert all((call.result() == (first, second)[k % 2]).all() for k, call in enumerate(calls))
+    assert (large(*others) == second).all() and host._kept_memory.value
