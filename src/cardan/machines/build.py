@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 # Characters of IR, tables not counted, past which something quicker answers the first calls: LLVM takes half a second
 # for so much full code.
 LONG_TEXT = 500_000
-LONG_LOOPS = 200_000  # the same of loops over nodes: many of a large mechanism's programs run only once or twice
+LONG_LOOPS = 300_000  # the same of loops over nodes: most that are so long, of a large mechanism, run once or twice
 _LINE = 60  # characters for one value of a graph
 
 
