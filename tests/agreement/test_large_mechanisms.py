@@ -1,5 +1,6 @@
 """Mechanisms divided into pieces and connections against the same mechanisms as one straight-line graph."""
 
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -9,7 +10,7 @@ import pytest
 import cardan as cd
 from cardan.formulation.large import programs
 from cardan.formulation.registry import find_formulation
-from cardan.structure import large
+from cardan.structure import kernels, large
 
 
 @pytest.fixture
@@ -119,3 +120,36 @@ def test_rates_of_rows_are_linear_in_the_velocities() -> None:
     once = large.row_residuals(model, q, v, 0.0)[1]
     np.testing.assert_allclose(large.row_residuals(model, q, -3 * v, 0.0)[1], -3 * once, rtol=1e-12, atol=1e-12)
     assert np.abs(once).max() > 0.1
+
+
+@pytest.mark.usefixtures("quick_code")
+def test_inverse_dynamics_undo_forward_dynamics(divided: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Drives found by loops give back the accelerations that drives made, springs and wrenches present."""
+    monkeypatch.setattr(kernels, "LOOP_PAST", 0)
+    m = cd.mechanisms.lattice(1)
+    m.spring("s", "level0_0", "hanging1_0", at2=(0, 0.3, 0), stiffness=30.0, length=0.2, damping=1.0)
+    m.torsion("t", "A1_0", stiffness=3.0, damping=0.2)
+    model = m.build()
+    rng = np.random.default_rng(2)
+    q, v = cd.assemble(model, None, {"A0_0": 0.7}, hold=["A0_0"])
+    tau, drives = np.zeros(model.nv), ["A0_0"]
+    tau[model.v_slice("A0_0")] = rng.normal()
+    wrenches = rng.normal(size=(model.nb, 6)) * [0, 0, 1, 1, 1, 0]
+    a = cd.forward_dynamics(model, q, v, tau, wrenches=wrenches)
+    assert np.allclose(cd.inverse_dynamics(model, q, v, a, driven=drives, wrenches=wrenches), tau, atol=1e-9)
+    with pytest.raises(cd.InputError, match="would break"):
+        cd.inverse_dynamics(model, q, v, a + rng.normal(size=model.nv), driven=drives)
+
+
+@pytest.mark.usefixtures("quick_code")
+def test_what_is_not_looped_is_told_beforehand(divided: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in (("LOOP_PAST", 0), ("LONG", 0.05)):
+        monkeypatch.setattr(kernels, name, value)
+    monkeypatch.setenv("CARDAN_CACHE", "0")
+    model = cd.mechanisms.n_four_bar(2).build()
+    q, v = cd.assemble(model)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        cd.forward_dynamics(model, q, v)
+    with pytest.warns(RuntimeWarning, match="forward_dynamics: for model 'n_four_bar_2' this is not looped"):
+        cd.forward_dynamics(model, q, v, formulation="newton_euler")

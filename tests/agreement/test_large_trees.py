@@ -47,3 +47,16 @@ def test_events(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (np.nanmax(looped.time, axis=-1) < 0.05).all()
     np.testing.assert_allclose(looped.time, unrolled.time, rtol=1e-9)
     np.testing.assert_allclose(looped.q, unrolled.q, rtol=1e-8, atol=1e-8)
+
+
+def test_a_frame_of_rigid_joints(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing moves; each joint carries the weight of all beyond it."""
+    monkeypatch.setattr(evaluate, "LOOP_PAST", 3)
+    m = cd.Mechanism("frame", gravity=(0, 0, -10.0))
+    for k in range(5):
+        m.body(f"b{k}", mass=1.0 + k, inertia=(0.1, 0.1, 0.1))
+        m.joint(f"j{k}", cd.Rigid(), f"b{k - 1}" if k else m.ground, f"b{k}", at=(0, 0, 1.0))
+    model = m.build()
+    assert model.nv == 0
+    carried = np.cumsum([5.0, 4.0, 3.0, 2.0, 1.0])[::-1] * 10.0
+    assert np.allclose(cd.joint_wrenches(model, [], [], [])[:, 5], carried)

@@ -25,9 +25,8 @@ X = np.arange(40.0)
 POSIX = pytest.mark.skipif(os.name != "posix", reason="modes and owners are POSIX's")
 
 
-@pytest.fixture(scope="module")
-def library():
-    """The functions that kernels share, loaded: entries are those of kernels alone."""
+def load_library():
+    """Load the functions that kernels share: entries are those of kernels alone then."""
     if has_library():
         for kind in ("double", "float"):
             for lanes in (1, host().lanes(kind)):
@@ -35,8 +34,9 @@ def library():
 
 
 @pytest.fixture
-def cache(tmp_path, monkeypatch, library):
+def cache(tmp_path, monkeypatch):
     """An empty cache folder of this test's own, and a secret of its own."""
+    load_library()
     place = tmp_path / "cache"
     monkeypatch.setenv("CARDAN_CACHE_DIR", str(place))
     monkeypatch.setenv("CARDAN_SEAL", str(tmp_path / "state" / "seal"))

@@ -48,6 +48,8 @@ def test_times_of_fixed_steps_are_rounded_as_on_the_cpu(case: str) -> None:
 
 @pytest.mark.skipif(not find_ptxas(), reason=NO_PTXAS)
 @pytest.mark.parametrize("case", CASES)
-def test_nothing_is_spilled(case: str) -> None:
+def test_hardly_anything_is_spilled(case: str) -> None:
+    """A kernel held to 128 registers may spill a few numbers: twice the threads are worth more (decision 67)."""
     found = assemble(ptx(case), 90, find_ptxas() or "")
-    assert found.spills == 0 and found.registers <= {"in float32": 128}.get(case, 200)
+    assert found.spills <= (64 if found.registers == 128 else 0)
+    assert found.registers <= {"in float32": 128}.get(case, 200)

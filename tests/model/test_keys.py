@@ -179,11 +179,12 @@ def test_marches_are_told_apart() -> None:
     assert len({key(march) for march in marches}) == len(marches)
 
 
-def test_a_large_tree_is_looped_unless_numbers_are_free() -> None:
-    """The loop reads the numbers of the links from a table of constants."""
+def test_a_large_tree_is_looped_with_free_numbers_too() -> None:
+    """The loop reads the numbers of the links from a table of constants; with free numbers it goes over pieces."""
     model = cd.mechanisms.chain(65).build()
-    assert equations_of(model, SPATIAL).looped
-    assert not equations_of(model.free("gravity"), SPATIAL).looped
+    plain, free = equations_of(model, SPATIAL), equations_of(model.free("gravity"), SPATIAL)
+    assert (plain.looped, plain.divided) == (True, False)
+    assert (free.looped, free.divided) == (True, True)
 
 
 def test_what_is_usual_for_rows_is_in_the_key() -> None:

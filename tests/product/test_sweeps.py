@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -256,6 +257,34 @@ def test_damage_is_found_and_mended(model: cd.Model, begun: Path, ends: cd.Study
     assert rest.members == 39 and same(cd.load_study(begun), ends)
 
 
+@pytest.mark.parametrize("file", ["zarr.json", "end/zarr.json", "A/c/1"])
+def test_what_lies_around_the_chunks_is_mended(model: cd.Model, begun: Path, ends: cd.Study, file: str) -> None:
+    kept = (begun / "end" / "c" / "1" / "0").stat().st_mtime_ns
+    data = (begun / file).read_bytes()
+    (begun / file).write_bytes(data[: len(data) // 2])
+    with pytest.raises(FileError, match=r"cannot be read: .* call cd.sweep again, which mends"):
+        cd.load_study(begun)
+    rest = Counted()
+    with pytest.warns(RuntimeWarning, match="descriptions of its arrays are damaged .* and written again"):
+        assert same(counted(model, begun, rest), ends)
+    assert rest.members == 27 and (begun / "end" / "c" / "1" / "0").stat().st_mtime_ns == kept
+    assert same(cd.load_study(begun), ends)
+
+
+def test_functions_are_known_by_what_they_use(tmp_path: Path) -> None:
+    def study(text: str) -> cd.Study:
+        known: dict[str, Any] = {"partial": partial}
+        exec(text, known)
+        return cd.sweep(None, {"x": [1.0, 2.0]}, run=known["f"], store=tmp_path / "x.zarr")
+
+    parts = ("K = 2", "def g(x): return x + 1", "f = partial(lambda p, k: K * g(p['x']) + k, k=3)")
+    assert study("\n".join(parts))["value"].values.tolist() == [7.0, 9.0]
+    assert study("\n".join(("x = p = 5  # not used", *parts))).status.complete
+    for old, new in (("K = 2", "K = 3"), ("x + 1", "x + 2"), ("k=3", "k=4")):
+        with pytest.raises(FileError, match="another study: its run differs"):
+            study("\n".join(parts).replace(old, new))
+
+
 def test_a_store_of_something_else_is_refused(model: cd.Model, begun: Path, tmp_path: Path) -> None:
     before = sorted(p for p in begun.rglob("*"))
     later = {**VALUES, "A": VALUES["A"] + 1}
@@ -265,7 +294,11 @@ def test_a_store_of_something_else_is_refused(model: cd.Model, begun: Path, tmp_
     with pytest.raises(FileError, match="its model and its measures differ"):
         cd.sweep(other, VALUES, run=RUN, measure=MEASURE, store=begun)
     manifest = json.loads((begun / "cardan.json").read_text())
-    (begun / "cardan.json").write_text(json.dumps({**manifest, "code": {"version": "0.0.1", "source": "abc"}}))
+    changed = {**manifest, "code": {"version": "0.0.1", "source": "abc"}}
+    (begun / "cardan.json").write_text(json.dumps(changed))
+    with pytest.raises(FileError, match="it was changed after it was written"):
+        counted(model, begun, Counted())
+    (begun / "cardan.json").write_text(json.dumps(store.signed(changed)))
     with pytest.raises(FileError, match=r"5 chunks are missing, and the others were computed by Cardan 0.0.1"):
         counted(model, begun, Counted())
     assert sorted(p for p in begun.rglob("*")) == before
@@ -390,6 +423,9 @@ class Dying:
             done(WorkerLostError("by signal 9"))
             return
         done(Results({"x": values[:, 0] ** 2}, {"x": cd.studies.measure.Described()}, np.ones(len(values), np.uint8)))
+
+    def look(self) -> None:
+        pass
 
     def close(self) -> None:
         pass

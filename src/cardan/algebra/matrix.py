@@ -38,9 +38,16 @@ else:
     AnyMatrix = TypeVar("AnyMatrix")
 
 
+_SYMBOLIC: dict[type, bool] = {}  # the answers of `is_symbol`, which large models ask for a million times
+
+
 def is_symbol(value: object) -> TypeIs[casadi.SX]:
     """Tell whether a value is a CasADi expression."""
-    return type(value).__module__.startswith("casadi")
+    kind = type(value)
+    found = _SYMBOLIC.get(kind)
+    if found is None:
+        found = _SYMBOLIC[kind] = kind.__module__.startswith("casadi")
+    return found
 
 
 @overload

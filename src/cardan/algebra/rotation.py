@@ -36,7 +36,8 @@ TINY = 1e-36
 
 def skew(r: AnyMatrix) -> AnyMatrix:
     """Make the 3x3 matrix `r x` with `skew(r) @ u = r x u`."""
-    return matrix([[0, -r[2], r[1]], [r[2], 0, -r[0]], [-r[1], r[0], 0]])
+    x, y, z = r.tolist() if isinstance(r, np.ndarray) else (r[0], r[1], r[2])
+    return matrix([[0, -z, y], [z, 0, -x], [-y, x, 0]])
 
 
 def unskew(A: AnyMatrix) -> AnyMatrix:
@@ -135,16 +136,19 @@ def rotation_log(R: AnyMatrix) -> AnyMatrix:
 
 def quaternion_of_rotation(R: AnyMatrix) -> AnyMatrix:
     """Quaternion of a rotation matrix, by the one of four formulas with the largest pivot (Shepperd, 1978)."""
-    trace = R[0, 0] + R[1, 1] + R[2, 2]
-    pivot, best = trace, [1 + trace, R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]]
+    E = R.tolist() if isinstance(R, np.ndarray) else [[R[i, j] for j in range(3)] for i in range(3)]
+    trace = E[0][0] + E[1][1] + E[2][2]
+    pivot, best = trace, [1 + trace, E[2][1] - E[1][2], E[0][2] - E[2][0], E[1][0] - E[0][1]]
     for i, j, k in ((0, 1, 2), (1, 2, 0), (2, 0, 1)):
-        entries: list[Scalar] = [R[k, j] - R[j, k], 0, 0, 0]
-        entries[1 + i] = 1 + 2 * R[i, i] - trace
-        entries[1 + j] = R[i, j] + R[j, i]
-        entries[1 + k] = R[i, k] + R[k, i]
-        larger = R[i, i] > pivot
+        larger = E[i][i] > pivot
+        if larger is False:
+            continue
+        entries: list[Scalar] = [E[k][j] - E[j][k], 0, 0, 0]
+        entries[1 + i] = 1 + 2 * E[i][i] - trace
+        entries[1 + j] = E[i][j] + E[j][i]
+        entries[1 + k] = E[i][k] + E[k][i]
         best = [where(larger, ours, theirs) for ours, theirs in zip(entries, best, strict=True)]
-        pivot = where(larger, R[i, i], pivot)
+        pivot = where(larger, E[i][i], pivot)
     q = vector(*best)
     return q / sqrt(dot(q, q))
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -111,7 +112,7 @@ def resume(store: StoreFile, workers: Workers = None, scheduler: Scheduler = Non
     if not Path(path).is_file():
         raise FileError(
             f"{place}: its study file {path} is gone; put it back, or give the new place: cardan sweep FILE --store "
-            f"{place}"
+            f"{quote(str(place))}"
         )
     _compute(_read(Path(path)), place, workers, scheduler, as_json)
 
@@ -211,7 +212,9 @@ def _entry(study: Study, text: str) -> tuple[str, Any]:
 
 def _require_study_file(file: Path) -> None:
     if file.is_dir():
-        raise FileError(f"{file}: it is a folder; cardan sweep resume {file} goes on with the study in a store")
+        raise FileError(
+            f"{file}: it is a folder; cardan sweep resume {quote(str(file))} goes on with the study in a store"
+        )
     if file.suffix.lower() not in (".yaml", ".yml"):
         raise FileError(f"{file}: a study file is a .yaml file; docs/sweeps.md describes it")
 
@@ -271,7 +274,7 @@ def _compute(file: StudyFile, store: Path, workers: int | None, scheduler: str |
             stopped, found = error, error.partial
     took = perf_counter() - began
     if stopped is not None:
-        say_error(f"interrupted; cardan sweep resume {store} goes on")
+        say_error(f"interrupted; cardan sweep resume {quote(str(store))} goes on")
     if as_json:
         print(json.dumps(_facts(found, store, took), indent=1))
     else:
@@ -340,7 +343,7 @@ def _show(study: Study, store: Path, took: float | None) -> None:
         if len(counts) > REASONS:
             print(f"and {len(counts) - REASONS} other reasons: --json lists all of them")
     if left and took is None:
-        print(f"\ncardan sweep resume {store} goes on")
+        print(f"\ncardan sweep resume {quote(str(store))} goes on")
 
 
 def _show_plan(study: StudyFile, store: Path) -> None:

@@ -65,9 +65,9 @@ def independent_rates(model: Model) -> tuple[int, ...]:
         from scipy.linalg import qr
 
         q = np.asarray(generic_configurations(model.unbound)[0])
-        J = with_derivatives("rows", model.unbound, "q", "tangent", residual_of_rows(model), SPATIAL, _still(model, q))[
-            "q"
-        ]
+        J = with_derivatives(
+            "independent rates", model.unbound, "q", "tangent", residual_of_rows(model), SPATIAL, _still(model, q)
+        )["q"]
         triangle, order = qr(J, mode="r", pivoting=True)[-2:]
         size = np.abs(np.diag(triangle))
         rank = int((size > 1e-8 * size.max(initial=0.0)).sum())

@@ -31,7 +31,7 @@ from cardan.model.values import counted, one
 from cardan.on_card import is_device_array
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.condition import watch
-from cardan.structure.dynamics import multiplier_kernel, reaction_formulation, reaction_kernel
+from cardan.structure.dynamics import forward_kernel, multiplier_kernel, reaction_formulation, reaction_kernel
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import equations_at, time_argument
 from cardan.structure.large import is_divided, row_residuals
@@ -399,7 +399,12 @@ def solved_drives(
 
 def _require_possible(model: Model, q: ArrayLike, v: ArrayLike, a: ArrayLike, t: Any) -> None:
     """Refuse accelerations that would open a loop, `J a` far from `gamma`: no drive gives them."""
-    _, _, J, gamma, *_ = equations_at(model, SPATIAL, q, t, v)
+    if is_divided(model, SPATIAL):  # whose free motion has such accelerations, too
+        J, still = np.asarray(constraint_jacobian(model, q, t=t)), np.zeros(model.nv)
+        moving = forward_kernel(model, SPATIAL, False)(q, v, still, *time_argument(model, t))
+        gamma = (J @ moving[..., None])[..., 0]
+    else:
+        _, _, J, gamma, *_ = equations_at(model, SPATIAL, q, t, v)
     off = np.abs((J @ np.asarray(a)[..., None])[..., 0] - gamma).max(axis=-1, initial=0.0)
     size = ((np.abs(J) @ np.abs(a)[..., None])[..., 0] + np.abs(gamma)).max(axis=-1, initial=1e-9)
     if (off > 1e-3 * size).any():

@@ -210,7 +210,10 @@ def inverse_dynamics(
     wrenches = np.zeros((model.nb, 6), _kind(q)) if wrenches is None else wrenches
     if driven is not None:
         require_host("inverse_dynamics with driven=", q=q, v=v, a=a, wrenches=wrenches)
-    force = inverse_kernel(model, found)(q, v, a, wrenches, *time_argument(model, t), threads=threads)
+    if looped.has_looped_forces(model, found):
+        force = looped.inverse_dynamics(model, q, v, a, wrenches, t, threads)
+    else:
+        force = inverse_kernel(model, found)(q, v, a, wrenches, *time_argument(model, t), threads=threads)
     return given("inverse_dynamics", out, force if driven is None else drive_forces(model, q, v, a, force, driven, t))
 
 

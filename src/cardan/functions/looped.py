@@ -17,38 +17,49 @@ from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
 from cardan.model.values import array
-from cardan.structure.kernels import LOOP_PAST, compile_quantity, is_large, time_argument, tree_kernel
+from cardan.structure.kernels import (
+    LONG,
+    LOOP_PAST,
+    SECONDS_OF_A_PAIR,
+    compile_quantity,
+    duration,
+    is_large,
+    time_argument,
+    tree_kernel,
+)
 
 _LOADS: KernelSlot[str] = KernelSlot("forces of force elements on a large tree")
 
 
 OPERATIONS_OF_A_LINK = {"forward_dynamics": 600}  # unrolled, about; of others 100
-OPERATIONS_A_SECOND = 8000  # compiled, about
-LONG = 10.0  # s
+OPERATIONS_A_SECOND = 1e5  # written and compiled, as a table at first, about
 
 
 def warn_of_compiling(owner: str, model: Model, name: str, rows: int, columns: int) -> None:
     """Tell beforehand that derivatives (rows, columns) of a large model take long to compile, as one straight line."""
     links = len(model.tree.links)
     seconds = OPERATIONS_OF_A_LINK.get(name, 100) * links * (1 + min(rows, columns)) / OPERATIONS_A_SECOND
+    seconds += SECONDS_OF_A_PAIR * links**2 if model.has_rows else 0.0
     if links <= LOOP_PAST or seconds < LONG:
         return
     warnings.warn(
         f"{owner}: this derivative of model {model.name!r} is not looped over its {links} links; compiling it may take "
-        f"{_duration(seconds)}. Looped, and compiled in seconds, are for trees without free parameters, along the "
+        f"{duration(seconds)}. Looped, and compiled in seconds, are for trees without free parameters, along the "
         "tangent, in formulation 'spatial': forward_dynamics, inverse_dynamics, body_poses, frame_pose, body_twists, "
-        "body_accelerations, bias_force, gravity_force, and cd.vjp and cd.jvp of these",
+        "body_accelerations, bias_force, gravity_force, and cd.vjp and cd.jvp of these; docs/large.md",
         RuntimeWarning, stacklevel=2,
     )  # fmt: skip
-
-
-def _duration(seconds: float) -> str:
-    return f"about {seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} minutes or more"
 
 
 def is_looped_tree(model: Model, formulation: Formulation) -> bool:
     """Whether dynamics are put together here: a large tree with or without force elements, by `spatial`."""
     return is_large(model) and not model.has_rows and formulation is SPATIAL
+
+
+def has_looped_forces(model: Model, formulation: Formulation) -> bool:
+    """Whether forces along the tree's coordinates are put together here, whatever rows hold: none act on cut joints."""
+    on_joints = {force.on[0] for force in model.forces if force.kind.on == "joint"}
+    return is_large(model) and formulation is SPATIAL and not on_joints & {*model.cuts}
 
 
 def element_loads(model: Model, q: Any, v: Any, t: Any, threads: Any = None) -> tuple[Any, Any]:

@@ -19,6 +19,7 @@ from cardan.machines.cache import audited, entry_digest, load_entry, payload_sta
 from cardan.machines.host import few, has_library, host, to_object
 from cardan.machines.waiting import doing
 from cardan.program.program import Program, record
+from cardan.program.schedule import Schedule
 
 if TYPE_CHECKING:
     from cardan.machines.printer import Printer
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 # Characters of IR, tables not counted, past which something quicker answers the first calls: LLVM takes half a second
 # for so much full code.
 LONG_TEXT = 500_000
+LONG_LOOPS = 200_000  # the same of loops over nodes: many of a large mechanism's programs run only once or twice
 _LINE = 60  # characters for one value of a graph
 
 
@@ -74,7 +76,8 @@ class Builder:
         packed = self._stored((*what, "first"), lambda: first()[0])
         if packed is None:
             source, recipe = first()
-            if not recipe and _code_length(source) <= LONG_TEXT:
+            limit = LONG_LOOPS if isinstance(self.recorded(), Schedule) else LONG_TEXT
+            if not recipe and _code_length(source) <= limit:
                 return self._kept(what, digest(source), to_object(source)), b""
             code = to_object(source, quick=not recipe)
             packed = struct.pack("<Q", len(code)) + code + (recipe or zlib.compress(b"T" + source.encode(), 1))

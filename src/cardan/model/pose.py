@@ -30,12 +30,11 @@ def numbers(owner: str, what: str, value: Any, shape: tuple[int, ...]) -> np.nda
         raise ModelError(f"{owner}: {what} must be {_described(shape)}, got {shown(value)}") from None
     if array.shape != shape:
         raise ModelError(f"{owner}: {what} must be {_described(shape)}, got {shown(value)} of shape {array.shape}")
-    largest = float(np.abs(array).max(initial=0.0))
-    if largest <= LARGEST:
+    if all(abs(x) <= LARGEST for x in array.ravel().tolist()):  # false for NaN
         return array
     if not np.isfinite(array).all():
         raise ModelError(f"{owner}: {what} must be finite, got {shown(value)}")
-    raise ModelError(f"{owner}: {what} {largest:g} is too large to compute with; check units")
+    raise ModelError(f"{owner}: {what} {np.abs(array).max():g} is too large to compute with; check units")
 
 
 def _described(shape: tuple[int, ...]) -> str:
@@ -148,8 +147,10 @@ def unit_axis(owner: str, what: str, value: Any) -> np.ndarray:
 def _orthonormal(R: np.ndarray) -> np.ndarray:
     """Validate a rotation matrix and remove rounding errors."""
     error = float(np.abs(R.T @ R - UNTURNED).max())
-    if error > ROUNDING or np.linalg.det(R) < 0:
-        kind = "a reflection (determinant below 0)" if np.linalg.det(R) < 0 else f"off by {error:.3g}"
+    (a, b, c), (d, e, f), (g, h, i) = R.tolist()
+    determinant = a * (e * i - f * h) - b * (d * i - f * g) + c * (d * h - e * g)
+    if error > ROUNDING or determinant < 0:
+        kind = "a reflection (determinant below 0)" if determinant < 0 else f"off by {error:.3g}"
         raise ModelError(f"pose: rotation is not a rotation matrix, R^T R = 1 is {kind}: {R.tolist()}")
     if error < 1e-14:
         return R

@@ -247,6 +247,8 @@ def _all_move_inertia(tree: Tree) -> bool:
     for link in tree.links:
         if link.kind.nv:
             groups.setdefault(link.kind, []).append(link)
+    if not groups:
+        return True
     mass, com, I_C = (nominal(np.array([getattr(x, part) for x in tree.links])) for part in ("mass", "com", "I_C"))
     turning = float(np.max(np.trace(I_C, axis1=1, axis2=2) + 2 * mass * np.sum(com**2, axis=1), initial=0.0))
     most = np.repeat([turning, float(np.max(mass, initial=0.0))], 3)

@@ -6,13 +6,13 @@ matrix. Each column of blocks `k` is eliminated by
 
     D_k = L_k d_k L_k^T        B_ik = A_ik L_k^-T        A_ij -= B_ik d_k^-1 B_jk^T,  i and j after k
 
-in place: `D_k` becomes `L_k` below its diagonal and `1 / d_k` on it, `A_ik` becomes `B_ik`. The blocks of the unit
+in place: `D_k` becomes `L_k` below its diagonal and `d_k^-1` on it, `A_ik` becomes `B_ik`. The blocks of the unit
 lower factor are `B_ik d_k^-1`. A column with at most two blocks below takes one step, which is all that chains of loops
 need; other columns take one step for each product.
 
-Where rows lose rank at some configuration, `A` is singular there. So `A + E` is factored, with a little of its diagonal
-as `E`, and the answer is corrected for it: what is left of the right side is `E` times the last correction
-(docs/decisions/0008).
+Where rows lose rank at some configuration, `A` is singular there, and a pivot is nothing but rounding. So `d^-1` is
+`d / (d^2 + e^2)`, with a little of the diagonal of `A` as `e`. That is bounded, and `1 / d` to rounding where the row
+is independent of those before it (docs/decisions/0077).
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class Elimination:
     Blocks lie by columns. `diagonal[i]` is the offset of the block (i, i), of which the lower half is read; `below`
     those of the blocks (i, j), by (i, j) where i comes after j in `order`; `right[i] + c * stride` that of block row i
     of the c-th right side, which `solve` replaces by the solution. `clear` sets all blocks of the matrix to zero. After
-    `factor` the diagonals of the diagonal blocks have one over the pivots. All of it takes `size` numbers of state,
-    from `first` on.
+    `factor` the pivots of block row i are from `pivots[i]` on. All of it takes `size` numbers of state, from `first`
+    on.
     """
 
     first: int
@@ -54,6 +54,7 @@ class Elimination:
     diagonal: tuple[int, ...]
     below: dict[tuple[int, int], int]
     right: tuple[int, ...]
+    pivots: tuple[int, ...]
     stride: int
     clear: tuple[Round, ...]
     factor: tuple[Rounds, ...]
@@ -61,14 +62,13 @@ class Elimination:
 
 
 def eliminate(
-    sizes: Sequence[int], pairs: Iterable[tuple[int, int]], first: int = 0, *, eps: float = 1e-12, corrections: int = 2,
-    sides: int = 1, fronts: bool | None = None,
+    sizes: Sequence[int], pairs: Iterable[tuple[int, int]], first: int = 0, *, eps: float = 1e-13, sides: int = 1,
+    fronts: bool | None = None,
 ) -> Elimination:  # fmt: skip
     """Plan the elimination of a symmetric matrix with block rows of these `sizes`; `pairs` of them touch.
 
-    `eps` is the share of the diagonal that is added to it, and is corrected for so many times. `sides` is the number
-    of right sides. `fronts` chooses dense fronts, which serve where the factor fills up, or steps of blocks; None takes
-    what is better.
+    `eps` is the share of the diagonal below which a pivot counts less and less. `sides` is the number of right sides.
+    `fronts` chooses dense fronts, which serve where the factor fills up, or steps of blocks; None takes what is better.
     """
     touching = {(max(pair), min(pair)) for pair in pairs if pair[0] != pair[1]}
     if any(not 0 <= j < i < len(sizes) for i, j in touching) or any(n < 1 for n in sizes):
@@ -78,12 +78,12 @@ def eliminate(
     if fronts is None:
         fronts = products > MANY
     if not fronts:
-        return _Plan(sizes, order, columns, first, eps, corrections, sides).elimination()
+        return _Plan(sizes, order, columns, first, eps, sides).elimination()
     place = np.argsort(order)
     own: list[list[int]] = [[] for _ in order]
     for i, j in touching:
         own[min(place[i], place[j])].append(int(max(place[i], place[j])))
-    plan = _FrontPlan(sizes, order, [sorted(column) for column in own], first, eps, corrections, sides)
+    plan = _FrontPlan(sizes, order, [sorted(column) for column in own], first, eps, sides)
     plan.set_fronts(columns)
     return plan.elimination()
 
@@ -170,11 +170,9 @@ class _Plan:
     """Memory, steps and tables under construction; blocks are numbered by their place in the order."""
 
     def __init__(
-        self, sizes: Sequence[int], order: list[int], columns: list[list[int]], first: int, eps: float,
-        corrections: int, sides: int,
-    ) -> None:  # fmt: skip
-        self.order, self.columns, self.first, self.eps = order, columns, first, eps
-        self.corrections, self.sides = corrections, sides
+        self, sizes: Sequence[int], order: list[int], columns: list[list[int]], first: int, eps: float, sides: int
+    ) -> None:
+        self.order, self.columns, self.first, self.eps, self.sides = order, columns, first, eps, sides
         self.n = [int(sizes[block]) for block in order]
         self.at: dict[tuple[int, int], int] = {}
         end = first
@@ -182,18 +180,18 @@ class _Plan:
             for i in (k, *column):
                 self.at[i, k] = end
                 end += self.n[i] * self.n[k]
-        # then vectors: the right sides, what is added to the diagonal, the last correction
+        # then vectors: the right sides, and the squares of `e`, which the pivots replace
         self.matrix_end, self.rows = end, sum(self.n)
         self.start = [0, *np.cumsum(self.n).tolist()]
-        self.end = end + (sides + 2) * self.rows
+        self.end = end + (sides + 1) * self.rows
 
     def _vector(self, number: int) -> list[int]:
-        """Offsets of the parts of a vector; the right sides come first, then `E`, then the correction."""
+        """Offsets of the parts of a vector; the right sides come first, then the pivots."""
         return [self.matrix_end + number * self.rows + at for at in self.start]
 
     def elimination(self) -> Elimination:
         """The whole."""
-        place, right = np.argsort(self.order), self._vector(0)
+        place, right, pivots = np.argsort(self.order), self._vector(0), self._vector(self.sides)
         return Elimination(
             self.first,
             self.end - self.first,
@@ -201,6 +199,7 @@ class _Plan:
             tuple(self.at[k, k] for k in place),
             {(self.order[i], self.order[k]): at for (i, k), at in self.at.items() if i != k},
             tuple(right[k] for k in place),
+            tuple(pivots[k] for k in place),
             self.rows,
             self._clear(),
             self._factor(),
@@ -237,9 +236,9 @@ class _Plan:
 
     def _factor(self) -> tuple[Rounds, ...]:
         rows: list[Row] = []
-        n, at, E = self.n, self.at, self._vector(self.sides)
+        n, at, pivots = self.n, self.at, self._vector(self.sides)
         for k, column in enumerate(self.columns):
-            own = [at[k, k], E[k]]
+            own = [at[k, k], pivots[k]]
             blocks = [at[i, k] for i in column]
             if len(column) <= 2:
                 targets = [at[i, j] for b, j in enumerate(column) for i in column[b:]]
@@ -252,32 +251,16 @@ class _Plan:
                 rows += [
                     (("update", n[k], n[j], n[i]), [own[0], at[j, k], at[i, k], at[i, j]]) for i in column[b + 1 :]
                 ]
-        return (self._shift(in_place=False), self._round(rows)) if rows else ()
+        return (self._least(), self._round(rows)) if rows else ()
 
-    def _shift(self, in_place: bool) -> Round:
-        """Say what is added to the diagonal; if `in_place`, add it."""
-        E = self._vector(self.sides)
-        rows = [(("shift", self.eps, n, in_place), [self.at[k, k], E[k]]) for k, n in enumerate(self.n)]
-        return self._round(rows)
+    def _least(self) -> Round:
+        """Keep the squares of `e`, which come from the diagonal of the matrix, where the pivots will be."""
+        pivots = self._vector(self.sides)
+        return self._round([(("least", self.eps, n), [self.at[k, k], pivots[k]]) for k, n in enumerate(self.n)])
 
     def _solve(self) -> tuple[Rounds, ...]:
-        """Forward and backward; then again with what is left, `E` times the last correction."""
-        if not self.n:
-            return ()
-        rounds: list[Rounds] = []
-        correct = self._both_ways(self.sides + 1) if self.corrections else ()
-        for side in range(self.sides):
-            rounds += self._both_ways(side)
-            for k in range(self.corrections):
-                rounds += [self._each("left" if k else "first left", side), *correct]
-            rounds += [self._each("add", side)] if self.corrections else []
-        return tuple(rounds)
-
-    def _each(self, what: str, side: int) -> Round:
-        """A step for all rows of the vectors, block by block in the order in which `_both_ways` ends."""
-        vectors = [self._vector(k) for k in (side, self.sides, self.sides + 1)]
-        rows = [((what, n), [vector[k] for vector in vectors]) for k, n in enumerate(self.n)]
-        return self._round(rows[::-1])
+        """Forward and backward with every right side."""
+        return tuple(r for side in range(self.sides) for r in self._both_ways(side)) if self.n else ()
 
     def _both_ways(self, vector: int) -> tuple[Rounds, ...]:
         """Forward and backward with a vector."""
@@ -303,30 +286,13 @@ class _FrontPlan(_Plan):
 
     def set_fronts(self, columns: list[list[int]]) -> None:
         """Plan the fronts for the columns of the factor."""
-        self.fronts, self.end = plan_fronts(self.n, columns, self.at, self.end)
+        self.fronts, self.end = plan_fronts(self.n, columns, self.at, self.end, self._vector(self.sides)[0])
 
     def _factor(self) -> tuple[Rounds, ...]:
-        pivots = [self.fronts.pivots + at for at in self.start]
-        rows = [(("pivots", n), [self.at[k, k], pivots[k]]) for k, n in enumerate(self.n)]
-        return self._shift(in_place=True), FactorRound(self.fronts), self._round(rows)
+        return self._least(), FactorRound(self.fronts)
 
     def _both_ways(self, vector: int) -> tuple[Rounds, ...]:
         return (SolveRound(self.fronts, self._vector(vector)[0]),)
-
-    def _each(self, what: str, side: int) -> Round:
-        """A step for all rows of the vectors, some at a time."""
-        steps = [(8, self.rows // 8), (1, self.rows % 8)]
-        first = [self.matrix_end + k * self.rows for k in (side, self.sides, self.sides + 1)]
-        return self._round([((what, steps[c][0]), [f + at for f in first]) for c, at in _chunks(steps)])
-
-
-def _chunks(steps: list[tuple[int, int]]) -> Iterable[tuple[int, int]]:
-    """Which step, and from where, in turn: `count` of each size."""
-    at = 0
-    for c, (size, count) in enumerate(steps):
-        for _ in range(count):
-            yield c, at
-            at += size
 
 
 # the steps: symbols of the states, and what is written to them
@@ -348,7 +314,7 @@ def _matrix(x: Any, n: int) -> Any:
 
 
 def _factors(D: Any) -> tuple[Any, Any]:
-    """`L` (unit lower) and `1 / d` of a factored diagonal block."""
+    """`L` (unit lower) and `d^-1` of a factored diagonal block."""
     import casadi as ca
 
     return ca.tril(D, False) + ca.SX.eye(D.shape[0]), ca.diag(D)
@@ -379,52 +345,46 @@ def _scaled(L: Any, A: Any) -> Any:
     return B
 
 
-def _shift(eps: float, n: int, in_place: bool) -> Step:
-    """What is added to the diagonal of a block: a little of it, and one where it is zero, for a row that vanishes."""
+def _least(eps: float, n: int) -> Step:
+    """The squares of `e` for a block: a little of its diagonal, and one where it is zero, for a row that vanishes."""
     import casadi as ca
 
-    D, E = _symbols(D=(n, n), E=(n, 1))
+    D, e2 = _symbols(D=(n, n), e2=(n, 1))
     diagonal = ca.diag(_matrix(D, n))
-    added = eps * diagonal + (diagonal == 0)
-    return [D, E], [ca.vec(ca.diag(diagonal + added)) if in_place else _none(D), added]
-
-
-def _pivots(n: int) -> Step:
-    """Copy one over the pivots to the diagonal of a block."""
-    import casadi as ca
-
-    D, d = _symbols(D=(n, n), d=(n, 1))
-    return [D, d], [ca.vec(ca.diag(d)), _none(d)]
+    return [D, e2], [_none(D), (eps * diagonal) ** 2 + (diagonal == 0)]
 
 
 def _column(n: int, *rows: int) -> Step:
     """Factor a diagonal block, scale the blocks below it, and take their products from the blocks of the rest."""
     import casadi as ca
 
-    D, E, *A = _symbols(D=(n, n), E=(n, 1), **{f"A{i}": (m, n) for i, m in enumerate(rows)})
+    D, e2, *A = _symbols(D=(n, n), e2=(n, 1), **{f"A{i}": (m, n) for i, m in enumerate(rows)})
     pairs = [(i, j) for j in range(len(rows)) for i in range(j, len(rows))]
     rest = _symbols(**{f"R{i}{j}": (rows[i], rows[j]) for i, j in pairs})
-    L, d = _ldl(_matrix(D, n) + ca.diag(E))
+    L, d, inverse = _ldl(_matrix(D, n), e2)
     B = [_scaled(L, _matrix(a, m)) for a, m in zip(A, rows, strict=True)]
-    factor = ca.tril(L, False) + ca.diag(1 / d)
+    factor = ca.tril(L, False) + ca.diag(inverse)
     left = []
     for (i, j), R in zip(pairs, rest, strict=True):
-        M = _matrix(R, rows[i]) - (B[i] @ ca.diag(1 / d)) @ B[j].T
+        M = _matrix(R, rows[i]) - (B[i] @ ca.diag(inverse)) @ B[j].T
         left.append(_lower(M) if i == j else ca.vec(M))
-    return [D, E, *A, *rest], [_lower(factor), _none(E), *map(ca.vec, B), *left]
+    return [D, e2, *A, *rest], [_lower(factor), d, *map(ca.vec, B), *left]
 
 
-def _ldl(D: Any) -> tuple[Any, Any]:
-    """`L` (unit lower) and `d` of a dense symmetric block, of which the lower half is read."""
+def _ldl(D: Any, e2: Any) -> tuple[Any, Any, Any]:
+    """`L` (unit lower), `d` and `d^-1` of a dense symmetric block, of which the lower half is read."""
     import casadi as ca
 
     n = D.shape[0]
-    L, d = ca.SX.eye(n), ca.SX(n, 1)
+    L, d, inverse = ca.SX.eye(n), ca.SX(n, 1), ca.SX(n, 1)
+    B = ca.SX(n, n)  # L d
     for j in range(n):
-        d[j] = D[j, j] - sum(L[j, k] * L[j, k] * d[k] for k in range(j))
+        d[j] = D[j, j] - sum(B[j, k] * L[j, k] for k in range(j))
+        inverse[j] = d[j] / (d[j] ** 2 + e2[j])
         for i in range(j + 1, n):
-            L[i, j] = (D[i, j] - sum(L[i, k] * L[j, k] * d[k] for k in range(j))) / d[j]
-    return L, d
+            B[i, j] = D[i, j] - sum(B[i, k] * L[j, k] for k in range(j))
+            L[i, j] = B[i, j] * inverse[j]
+    return L, d, inverse
 
 
 def _scale(n: int, m: int) -> Step:
@@ -507,18 +467,6 @@ def _upper_part(n: int, m: int) -> Step:
     return [D, z, B, x], [_none(D), z - _matrix(B, m).T @ x, _none(B), _none(x)]
 
 
-def _of_vectors(write: Any) -> Any:
-    """A step on parts of three vectors: solution, `E`, correction."""
-
-    def step(n: int) -> Step:
-        symbols = _symbols(x=(n, 1), E=(n, 1), part=(n, 1))
-        x, part = write(*symbols)
-        none = _none(symbols[0])
-        return symbols, [none if x is None else x, none, none if part is None else part]
-
-    return step
-
-
 def _clear(n: int) -> Step:
     import casadi as ca
 
@@ -527,8 +475,7 @@ def _clear(n: int) -> Step:
 
 _STEPS: dict[str, Any] = {
     "clear": _clear,
-    "shift": _shift,
-    "pivots": _pivots,
+    "least": _least,
     "column": _column,
     "scale": _scale,
     "square": _minus,
@@ -537,7 +484,4 @@ _STEPS: dict[str, Any] = {
     "backward": _backward,
     "lower": _lower_part,
     "upper": _upper_part,
-    "first left": _of_vectors(lambda x, E, part: (None, E * x)),
-    "left": _of_vectors(lambda x, E, part: (x + part, E * part)),
-    "add": _of_vectors(lambda x, E, part: (x + part, None)),
 }

@@ -39,7 +39,8 @@ class Fronts:
     its children begin in `children`, and their number; where its blocks begin in `blocks`, and their number. `below`
     has the rows below the pivots, `place` the places of these in the front above. A row of `blocks`: offset in the
     state of a block of the matrix, offset in the state of its place in the panel, rows, columns. `scratch` is the
-    offset of memory for one front, `pivots` that of the vector where one over the pivots comes.
+    offset of memory for one front, `pivots` that of the vector of the pivots, in
+    which the squares of `e` are before (see `elimination`).
     """
 
     records: np.ndarray
@@ -72,7 +73,7 @@ class FactorRound:
         p, t = self.fronts.column("pivots"), self.fronts.column("count")
         n = p + t
         products = (n * (n + 1) * (n + 2) - t * (t + 1) * (t + 2)) // 6 - p
-        return {"mul": int(products.sum()), "sub": int(products.sum()), "inv": int(p.sum())}
+        return {"mul": int(products.sum()), "sub": int(products.sum()), "div": int(p.sum())}
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,11 +102,12 @@ class _Front:
 
 
 def plan_fronts(
-    sizes: Sequence[int], columns: list[list[int]], at: dict[tuple[int, int], int], first: int
+    sizes: Sequence[int], columns: list[list[int]], at: dict[tuple[int, int], int], first: int, pivots_at: int
 ) -> tuple[Fronts, int]:
     """Fronts for a factor with blocks of these sizes, `columns[k]` below block k; the end of the memory they use.
 
     `at` has the offsets of the blocks that the matrix itself has; the memory of the fronts begins at `first`.
+    `pivots_at` is the offset of the vector where the pivots come.
     """
     start = np.concatenate([[0], np.cumsum(sizes)])
     fronts = _joined(_fundamental(columns), start)
@@ -137,10 +139,8 @@ def plan_fronts(
         _first_of(of_children), of_children, _first_of(of_blocks), of_blocks,
     ])  # fmt: skip
     scratch, tallest = _aligned(end), int(height.max(initial=0))
-    found = Fronts(
-        records, _flat(rows), _flat(place), _flat(children), blocks[:, 1:], scratch, scratch + PANEL * tallest
-    )
-    return found, found.pivots + int(start[-1])
+    found = Fronts(records, _flat(rows), _flat(place), _flat(children), blocks[:, 1:], scratch, pivots_at)
+    return found, scratch + PANEL * tallest
 
 
 def _first_of(lengths: np.ndarray) -> np.ndarray:

@@ -3,7 +3,8 @@
 Each round of a schedule goes over all nodes before the next begins, so that what one leaves for the next waits in
 memory. Where the rows of several rounds follow each other with constant steps, one pass can take for each node the
 steps of all of them: what one step leaves for the next stays in registers, what no later pass reads is not stored, and
-chains of dependent operations of one step fill the time that another waits.
+chains of dependent operations of one step fill the time that another waits. A few nodes are taken at once, so that
+what a node leaves for the next stays in registers too.
 
 Every row gets a time: as early as what it reads and writes allows, and the rows of a long run one after the other. Rows
 of the same time are taken in the order of their rounds. So every number is computed by the same operations as before.
@@ -21,6 +22,7 @@ import numpy as np
 from cardan.program.schedule import Round, Schedule
 
 LONG = 8  # rows of a run that is taken in step with others
+AT_ONCE = 4  # times that one step takes
 APART = 16  # numbers between two places past which they have pointers of their own
 MANY = 8  # runs of a round, and rounds for each that there was, past which they are left as they were
 REGULAR = 0.5  # share of a round's rows in long runs
@@ -75,12 +77,23 @@ def _joined(group: list[Round], node_state: int, later: Sequence[Any], constants
         elif end - start < LONG:
             result += _in_turn(group, parts, end - start)
         else:
-            joined = _Fusion(group, parts, start, end - start, memory, constants).round()
-            if joined is None:
+            joined = list(_passes(group, parts, start, end - start, memory, constants))
+            if None in joined:
                 return group
-            result.append(joined)
+            result += [r for r in joined if r is not None]
     result = _merged(result)
     return result if len(result) <= MANY * len(group) else group
+
+
+def _passes(
+    group: list[Round], parts: list[tuple[int, int]], start: int, count: int, memory: _Memory,
+    constants: list[np.ndarray],
+) -> Iterator[Round | None]:  # fmt: skip
+    """Several runs in step, some times at once and then the rest; None where that is not known to be the same."""
+    whole = count // AT_ONCE
+    yield _Fusion(group, parts, start, whole, AT_ONCE, memory, constants).round()
+    rest = [(number, first + whole * AT_ONCE) for number, first in parts]
+    yield from _in_turn(group, rest, count % AT_ONCE)
 
 
 def _in_turn(group: list[Round], parts: list[tuple[int, int]], count: int) -> list[Round]:
@@ -94,7 +107,7 @@ def _rank(line: _Line) -> tuple[int, int]:
 
 def _rows(r: Round, first: int, count: int) -> Round:
     """Some rows of a round."""
-    return replace(r, table=r.table[first : first + count])
+    return r.with_table(r.table[first : first + count])
 
 
 def _merged(rounds: list[Round]) -> list[Round]:
@@ -102,7 +115,7 @@ def _merged(rounds: list[Round]) -> list[Round]:
     result: list[Round] = []
     for r in rounds:
         if result and result[-1].calls is r.calls:
-            result[-1] = replace(r, table=np.vstack([result[-1].table, r.table]))
+            result[-1] = r.with_table(np.vstack([result[-1].table, r.table]))
         else:
             result.append(r)
     return result
@@ -214,13 +227,13 @@ Place = tuple[Any, int, int]  # what memory (None: the state; else kind and port
 
 
 class _Fusion:
-    """One step in the place of several, for `count` times."""
+    """One step in the place of several at `at_once` times, `count` times over."""
 
     def __init__(
-        self, group: list[Round], parts: list[tuple[int, int]], start: int, count: int, memory: _Memory,
-        constants: list[np.ndarray],
+        self, group: list[Round], parts: list[tuple[int, int]], start: int, count: int, at_once: int,
+        memory: _Memory, constants: list[np.ndarray],
     ) -> None:  # fmt: skip
-        self.group, self.parts, self.start, self.count = group, parts, start, count
+        self.group, self.parts, self.start, self.count, self.at_once = group, parts, start, count, at_once
         self.memory, self.constants = memory, constants
         self.known: dict[Place, Any] = {}  # what is written, by place
         self.symbols: dict[Place, Any] = {}
@@ -230,12 +243,13 @@ class _Fusion:
         """The joined round; None if steps could meet in memory in ways that are not known."""
         import casadi as ca
 
-        for number, first in self.parts:
-            self._compose(self.group[number], first)
+        for time in range(self.at_once):
+            for number, first in self.parts:
+                self._compose(self.group[number], first + time)
         kept = {place: value for place, value in self.known.items() if self._is_read_later(place)}
         used = {x.element_hash() for x in ca.symvar(ca.vertcat(ca.SX(0, 1), *kept.values()))}
         read = {place: x for place, x in self.symbols.items() if x.element_hash() in used}
-        if self._may_overlap({*read, *kept}):
+        if self._may_overlap({*read, *self.known}):
             return None
         pointers = list(_clusters({*read, *kept}))
         ins = [p for p in pointers if p[0] is not None and p[0][0] == "in"]
@@ -262,7 +276,7 @@ class _Fusion:
         """Take one more step, of the memory as those before it left it."""
         import casadi as ca
 
-        rows = r.table[first : first + self.count]
+        rows = r.table[first : first + self.count * self.at_once : self.at_once]
         call = r.calls[int(rows[0, 0])]
         steps = rows[1] - rows[0]
         memories: list[Any] = [("in", port) for port in r.inputs]
@@ -291,12 +305,13 @@ class _Fusion:
         return self.symbols[place]
 
     def _is_read_later(self, place: Place) -> bool:
-        """Whether a number is read after the time at which it is written; outputs are."""
+        """Whether a number is read after the step that writes it; outputs are."""
         memory, step, at = place
         if memory is not None:
             return True
         times = np.arange(self.count)
-        return bool((self.memory.read[at + step * times] > self.start + times).any())
+        last = self.start + self.at_once * times + self.at_once - 1
+        return bool((self.memory.read[at + step * times] > last).any())
 
     def _may_overlap(self, places: set[Place]) -> bool:
         """Whether places with different steps may be the same number at some time, one of them written."""

@@ -57,6 +57,12 @@ class Round:
         """The graph of each step."""
         return _read_steps(self.calls)
 
+    def with_table(self, table: np.ndarray) -> Round:
+        """The same steps for other rows."""
+        other = replace(self, table=table)
+        vars(other)["graphs"] = self.graphs  # read once
+        return other
+
     @property
     def scratch_size(self) -> int:
         """Numbers of memory besides the state of the nodes: none."""

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.free_number import FreeNumber
-from cardan.errors import CardanError, UnknownNameError, nearest
+from cardan.errors import CardanError, UnknownNameError, nearest, warn_outside
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity, Shape, climbs
 from cardan.formulation.registry import find_formulation
@@ -31,10 +31,16 @@ from cardan.program.program import Port, Program
 # Measured on chains (docs/decisions/0005): beyond this a straight-line kernel takes seconds to compile and runs less
 # than a third faster than the loop, which compiles in a tenth of a second.
 LOOP_PAST = 64
+# Seconds to write and compile one straight line for n links, about: n, and n^2 where rows are solved for.
+# Each link that another carries counts as some pairs: where it is deep, its bodies' motions fill the matrices.
+SECONDS_OF_A_LINK, SECONDS_OF_A_PAIR, PAIRS_OF_A_CLIMB = 0.01, 2.5e-4, 8
+SOLVES = {"forward_dynamics", "motion_and_power", "power", "reactions", "reactions_in_plane", "multipliers"}
+LONG = 10.0  # s; what is expected to take longer is told beforehand
 
 _FLOAT64 = np.dtype(np.float64)
 _TREE: KernelSlot[tuple[str, str]] = KernelSlot("quantities of a plain tree, by formulation and name")
 _EQUATIONS: KernelSlot[str] = KernelSlot("equations of motion at a state of the tree, by formulation")
+_TOLD: Slot[str, bool] = Slot("straight lines that were told of, by name")
 _SYMBOLIC: Slot[None, tuple[Model, Any]] = Slot("model with its free parameters as symbols")
 
 
@@ -97,7 +103,7 @@ def time_argument(model: Model, t: Any) -> tuple[Any, ...]:
 def is_large(model: Model) -> bool:
     """Whether recursions over the model are looped rather than unrolled."""
     try:
-        return len(model.tree.links) > LOOP_PAST and not model.parameters
+        return len(model.tree.links) > LOOP_PAST and not model.parameters and model.nv > 0
     except AttributeError as error:
         raise error if isinstance(error, CardanError) else not_a_model(model) from None
 
@@ -239,12 +245,31 @@ def function_of(model: Model, q: Quantity) -> Any:
     """
     import casadi as ca
 
+    warn_of_straight_line(model, q.name)
     written, symbols, free = _symbols(model, q)
     names = [name for name, _ in q.outputs]
     outputs = [f"{name}_out" if name in symbols else name for name in names]
     return ca.Function(
         "quantity", [*symbols.values(), *free.values()], q.graph(written, symbols | free), [*symbols, *free], outputs
     )
+
+
+def warn_of_straight_line(model: Model, name: str) -> None:
+    """Tell beforehand that a quantity of a large model, which is not looped, takes long to write and compile."""
+    links = len(model.tree.links)
+    solves = name in SOLVES or name.endswith(" linearise")
+    pairs = links**2 + PAIRS_OF_A_CLIMB * climbs(model) if solves else 0
+    seconds = SECONDS_OF_A_LINK * links + SECONDS_OF_A_PAIR * pairs
+    if links > LOOP_PAST and seconds > LONG and _TOLD.first_time(model, name):
+        warn_outside(
+            f"{name.split()[-1]}: for model {model.name!r} this is not looped over its {links} links; compiling it may "
+            f"take {duration(seconds)}. docs/large.md lists what is looped, in 'spatial' and 'absolute'"
+        )
+
+
+def duration(seconds: float) -> str:
+    """A rough time in words."""
+    return f"about {seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.0f} minutes or more"
 
 
 def symbolic(model: Model) -> tuple[Model, Any]:

@@ -29,6 +29,7 @@ from cardan.structure.kernels import (
     tree_kernel,
 )
 from cardan.structure.rows import generic_configurations, independent_rows
+from cardan.structure.sparse_rows import sparse_rows
 
 SPECIAL = 1e-6  # independence of rows, relative to their diagonal, below which a start is not usual
 _DIVIDED: Slot[str, bool] = Slot("whether a mechanism is divided into pieces, by formulation")
@@ -170,12 +171,23 @@ def residual_kernel(model: Model) -> Any:
 def row_residuals(model: Model, q: Any, v: Any, t: Any, threads: Any = None) -> tuple[np.ndarray, np.ndarray]:
     """Residuals `phi` and `J v - beta` (..., nl) of all constraint rows at states of the tree, of any size."""
     time = time_argument(model, t)
+    if is_divided(model, SPATIAL) and not model.parameters and np.size(q) == model.nq and np.size(t) == 1:
+        return _one_state(model, np.asarray(q, dtype=float), np.asarray(v, dtype=float), float(np.ravel(t)[0]))
     if is_divided(model, SPATIAL):
         phi, rate = residual_kernel(model)(q, v, *time, threads=threads)
         return phi, rate
     phi, _ = constraint_kernels(model)[0](q, *time, threads=threads)
     J, beta = constraint_kernels(model)[1](q, *time, threads=threads)
     return phi, (J @ np.asarray(v)[..., None])[..., 0] - beta
+
+
+def _one_state(model: Model, q: np.ndarray, v: np.ndarray, t: float) -> tuple[np.ndarray, np.ndarray]:
+    """The same at one state, from the sparse rows that closed the loops: nothing more is compiled."""
+    rows, at = sparse_rows(model), q.ravel()
+    C, beta = rows.velocity(at, t)
+    rate = rows.of_model(C @ rows.link_rates(at, v.ravel()) - beta)
+    shape = (*q.shape[:-1], len(model.rows))
+    return rows.gaps(at, t).reshape(shape), rate.reshape(shape)
 
 
 def usual_independence(model: Model, formulation: Formulation) -> float:

@@ -45,7 +45,7 @@ class LinkMotion:
         moved = np.array(q, dtype=float)
         for kind, _, at, rates in self.kinds:
             if kind.nv:
-                moved[at] = _for_all(kind.plus, q[at], dq[rates])[..., 0]
+                moved[at] = for_all(kind.plus, q[at], dq[rates])[..., 0]
         return moved
 
     def poses(self, q: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -53,9 +53,9 @@ class LinkMotion:
         R, r = self.E.transpose(0, 2, 1).copy(), self.r.copy()
         for kind, members, at, _ in self.kinds:
             if kind.r is not None:
-                r[members] += np.einsum("nij,nj->ni", R[members], _for_all(kind.r, q[at])[..., 0])
+                r[members] += np.einsum("nij,nj->ni", R[members], for_all(kind.r, q[at])[..., 0])
             if kind.E is not None:
-                R[members] = R[members] @ _for_all(kind.E, q[at]).transpose(0, 2, 1)
+                R[members] = R[members] @ for_all(kind.E, q[at]).transpose(0, 2, 1)
         for own, above in self._rounds:
             r[own] = r[above] + np.einsum("nij,nj->ni", R[above], r[own])
             R[own] = R[above] @ R[own]
@@ -67,7 +67,7 @@ class LinkMotion:
         u = np.zeros((len(self.links), 6))
         for kind, members, at, rates in self.kinds:
             if kind.nv:
-                own = np.einsum("nij,nj->ni", _for_all(kind.S, q[at]), v[rates]).reshape(-1, 2, 3)
+                own = np.einsum("nij,nj->ni", for_all(kind.S, q[at]), v[rates]).reshape(-1, 2, 3)
                 turn, speed = np.einsum("nij,nkj->kni", R[members], own)
                 u[members] = np.concatenate([turn, speed + np.cross(r[members], turn)], axis=1)
         for own, above in self._rounds:
@@ -85,8 +85,8 @@ class LinkMotion:
         return found
 
 
-def _for_all(function: Callable[..., Any], *columns: np.ndarray) -> np.ndarray:
-    """A function of the joint table at many joints, (m, rows, columns); its arguments are (m, .)."""
+def for_all(function: Callable[..., Any], *columns: np.ndarray) -> np.ndarray:
+    """A function of symbols, such as those of the joint table, at many joints: (m, rows, columns) of (m, .)."""
     import casadi as ca
 
     symbols = [ca.SX.sym("x", x.shape[1]) for x in columns]

@@ -22,6 +22,7 @@ DOUBTFUL = 1e5  # of the condition of matrices: past this it is measured
 TREE_DOUBTFUL = 1e8  # of what `magnification` finds, which is nearer to the truth
 APART = 1e10  # of either, times the square of `disparity`, since short bodies far away cancel
 OTHERS = (1, 2)  # seeds of more configurations, to be sure
+MOST_LINKS = 2000  # whose mass matrix, full as it is, can still be looked at
 SOME = 5  # of a batch of values of free parameters, how many are judged
 
 JUDGED: Slot[str, bool] = Slot("formulations whose condition was judged at generic configurations")
@@ -46,8 +47,8 @@ def disparity(model: Model) -> float:
 
 
 def warn_of_tree(model: Model, formulation: Formulation) -> None:
-    """Warn, once for a model and a formulation, if a tree's recursion may lose all digits."""
-    if JUDGED.first_time(model, formulation.key):
+    """Warn, once for a model and a formulation, if a tree's recursion may lose all digits; not past `MOST_LINKS`."""
+    if JUDGED.first_time(model, formulation.key) and len(model.tree.links) <= MOST_LINKS:
         for one in some_values(model):
             found = magnification(one)
             if not (found < TREE_DOUBTFUL and found * disparity(one) ** 2 < APART):

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.matrix import snap
-from cardan.algebra.rotation import rotation_to_axis
+from cardan.algebra.rotation import quaternion_of_rotation, rotation_to_axis
 from cardan.formulation.absolute import ABSOLUTE
 from cardan.formulation.components import heaviest_bodies, row_places
 from cardan.formulation.coordinates import own_equations
@@ -31,7 +31,7 @@ from cardan.model.row import RowLabel, joint_labels
 from cardan.model.tree import GROUND
 from cardan.structure.component_sums import Component, Components, ComponentSum, Symbols
 from cardan.structure.kernels import LOOP_PAST
-from cardan.structure.link_motion import LinkMotion
+from cardan.structure.link_motion import LinkMotion, for_all
 
 SHIFT = 1e-13  # on the diagonal of A: rows that depend on others keep a pivot of this size
 CORRECTIONS = 12  # of a solution, at most
@@ -174,10 +174,8 @@ class SparseRows:
 
     def own(self, q: np.ndarray) -> np.ndarray:
         """Centre of mass and quaternion (7 n,) of each link at a configuration (nq,) of the tree."""
-        from scipy.spatial.transform import Rotation
-
         R, r = self.motion.poses(q)
-        turn = Rotation.from_matrix(R @ self.axes).as_quat()[:, [3, 0, 1, 2]]
+        turn = for_all(_quaternion, (R @ self.axes).reshape(-1, 9))[..., 0]
         return np.concatenate([r + np.einsum("nij,nj->ni", R, self.com), turn], axis=1).ravel()
 
     def link_rates(self, q: np.ndarray, v: np.ndarray) -> np.ndarray:
@@ -271,6 +269,13 @@ class Factor:
                 break
         found: np.ndarray = self.C.T @ y
         return found
+
+
+def _quaternion(R: Any) -> Any:
+    """Of a rotation, given by rows (9,)."""
+    import casadi as ca
+
+    return quaternion_of_rotation(ca.reshape(R, 3, 3).T)
 
 
 def _typical_length(model: Model) -> float:

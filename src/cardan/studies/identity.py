@@ -1,15 +1,18 @@
 """What makes two studies the same: digests of the model, the settings, the measures and the members.
 
-A function of the user is known by its code, constants, defaults and what it encloses; a change of its text that changes
-none of these, a comment for example, does not make another study.
+A function of the user is known by its code, constants, defaults, what it encloses, and the global numbers, arrays and
+functions that it uses; a change of its text that changes none of these, a comment for example, does not make another
+study.
 """
 
 from __future__ import annotations
 
+import dis
 import hashlib
 import pickle
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import fields, is_dataclass
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -25,6 +28,11 @@ from cardan.studies.task import Task
 
 PLACES = ("device",)
 """Settings of runs that say where to compute, not what."""
+PLAIN = (
+    str, bytes, int, float, complex, type(None), np.generic, np.ndarray, list, tuple, dict, set, frozenset, Model,
+    ModuleType, partial,
+)  # fmt: skip
+"""Global variables that are known by what they are."""
 
 
 def identity(task: Task, design: Design) -> dict[str, str]:
@@ -84,8 +92,12 @@ def _feed(h: Any, thing: Any, above: tuple[int, ...]) -> None:
         h.update(b"" if thing.values is None else np.ascontiguousarray(thing.values).tobytes())
     elif isinstance(thing, np.ndarray) and thing.dtype != object:
         h.update(f"{thing.dtype.str} {thing.shape}".encode() + np.ascontiguousarray(thing).tobytes())
-    elif isinstance(thing, str | bytes | int | float | complex | type(None) | np.generic | type | ModuleType):
+    elif isinstance(thing, str | bytes | int | float | complex | type(None) | np.generic | type):
         h.update(repr(thing).encode())
+    elif isinstance(thing, ModuleType):
+        h.update(thing.__name__.encode())
+    elif isinstance(thing, partial):
+        _feed(h, (thing.func, thing.args, thing.keywords), above)
     elif isinstance(thing, Mapping):
         for key, value in thing.items():
             _feed(h, key, above)
@@ -99,10 +111,31 @@ def _feed(h: Any, thing: Any, above: tuple[int, ...]) -> None:
     elif isinstance(thing, FunctionType):
         _feed(h, (thing.__qualname__, thing.__code__, thing.__defaults__, thing.__kwdefaults__), above)
         _feed(h, [cell.cell_contents for cell in thing.__closure__ or () if _is_filled(cell)], above)
+        for name in sorted(set(_globals_of(thing.__code__)) & thing.__globals__.keys()):
+            _feed_global(h, name, thing.__globals__[name], thing.__module__, above)
     elif is_dataclass(thing):
         _feed(h, {f.name: getattr(thing, f.name) for f in fields(thing)}, above)
     else:
         _feed_object(h, thing, above)
+
+
+def _globals_of(code: CodeType) -> Iterator[str]:
+    """Names of global variables that a function, or a function inside it, reads."""
+    yield from (each.argval for each in dis.get_instructions(code) if each.opname in ("LOAD_GLOBAL", "LOAD_NAME"))
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _globals_of(inner)
+
+
+def _feed_global(h: Any, name: str, thing: Any, module: str, above: tuple[int, ...]) -> None:
+    """Feed a global variable: numbers and functions of the same module by what they are, others by their name."""
+    own = isinstance(thing, FunctionType) and thing.__module__ == module
+    h.update(name.encode())
+    if own or isinstance(thing, PLAIN):
+        _feed(h, thing, above)
+    else:
+        kind = thing if hasattr(thing, "__qualname__") else type(thing)
+        h.update(f"{getattr(kind, '__module__', '')} {kind.__qualname__}".encode())
 
 
 def _feed_object(h: Any, thing: Any, above: tuple[int, ...]) -> None:
@@ -110,6 +143,8 @@ def _feed_object(h: Any, thing: Any, above: tuple[int, ...]) -> None:
     if callable(getattr(thing, "__func__", None)):  # a method
         _feed(h, (thing.__func__, thing.__self__), above)
         return
+    if callable(thing):
+        _feed(h, type(thing).__call__, above)
     try:
         h.update(pickle.dumps(thing, protocol=4))
     except Exception:  # any object may refuse in its own way

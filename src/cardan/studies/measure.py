@@ -117,12 +117,21 @@ def measures_of(given: Any) -> dict[str, Measure]:
             f"{shown(given)}"
         )
     for name in given:
-        if not isinstance(name, str) or not name or "/" in name or name in RESERVED:
-            raise InputError(f"sweep: {shown(name)} cannot be the name of a measure; take a word, without '/'")
+        require_name(name)
     return {name: each if isinstance(each, Measure) else Measure(each) for name, each in given.items()}
 
 
-RESERVED = ("status", "member", "time", "sample")
+AXES = ("status", "member", "time", "sample")
+FILES = (".", "..", "cardan.json", "chunks.txt", "lock", "zarr.json")
+"""What else lies in the folder of a store, in which every measure and parameter has a folder of its own."""
+
+
+def require_name(name: Any, parameters: Sequence[str] = ()) -> None:
+    """Reject what cannot be the name of a measure."""
+    if not isinstance(name, str) or not name or "/" in name or name in (*AXES, *FILES):
+        raise InputError(f"sweep: {shown(name)} cannot be the name of a measure; take a word, without '/'")
+    if name in parameters:
+        raise InputError(f"sweep: {name!r} is a parameter of the study, and a measure cannot have its name too")
 
 
 def _short(given: Any) -> str:

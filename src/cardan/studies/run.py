@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from cardan.formulation.formulation import Formulation
 from cardan.integrate.events import Event
 from cardan.integrate.integrators import Integrator
 from cardan.model.model import Model
+from cardan.model.values import shown
 from cardan.results.simulate import plan
 
 if TYPE_CHECKING:
@@ -73,6 +75,10 @@ class Run:
 
     def times(self, model: Model) -> np.ndarray:
         """Check the settings for a model; times (n,) of the samples, s."""
+        if self.device is not None and not re.fullmatch(r"cpu|auto|(gpu|cuda)(:\d+)?", str(self.device)):
+            raise InputError(
+                f"sweep: device of a run must be 'cpu', 'gpu', 'gpu:1' or 'auto', got {shown(self.device)}"
+            )
         if self.tau is not None and np.ndim(self.tau) != 1:
             raise InputError(f"sweep: tau of a run must have the shape ({model.nv},), the same for all members")
         return plan(model, self.duration, **self.settings).times

@@ -15,11 +15,13 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import json
+import math
 import os
 import socket
+import tempfile
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +32,9 @@ from cardan.errors import FileError, InputError, warn_outside
 from cardan.studies.design import Design
 from cardan.studies.measure import Described
 from cardan.studies.study import TODO, Study
-from cardan.studies.task import Results
+from cardan.studies.task import Results, other_names
 
-MANIFEST, JOURNAL, LOCK = "cardan.json", "chunks.txt", "lock"
+MANIFEST, JOURNAL, LOCK, META = "cardan.json", "chunks.txt", "lock", "zarr.json"
 FORMAT = 1
 SMALL = 64 << 20  # bytes: smaller studies are read into memory at once
 SLASH = "%2F"
@@ -71,12 +73,10 @@ class StudyStore(contextlib.AbstractContextManager["StudyStore"]):
         _zarr()
         if place.exists() and not place.is_dir():
             raise FileError(f"{place}: it is a file, not the store of a study; give the name of a folder")
-        if (
-            place.is_dir()
-            and not (place / MANIFEST).exists()
-            and any(x.name != LOCK and not x.name.startswith(f".{MANIFEST}.") for x in place.iterdir())
-        ):
-            raise FileError(f"{place}: the folder is not the store of a study of Cardan; give another name")
+        if place.is_dir() and not (place / MANIFEST).exists() and not _is_empty(place):
+            raise FileError(
+                f"{place}: the folder is not the store of a study of Cardan, it has no {MANIFEST}; give another name"
+            )
         with _writing(place):
             place.mkdir(parents=False, exist_ok=True)
         lock = _locked(place)
@@ -100,19 +100,55 @@ class StudyStore(contextlib.AbstractContextManager["StudyStore"]):
         }  # fmt: skip
         store = cls(place, manifest, design, {}, lock)
         store._write_manifest()  # first: from now on the folder is this study's
-        store._make_arrays()
+        store._describe()
         return store
 
-    def _make_arrays(self) -> None:
-        """Create the arrays that are known before anything is computed."""
+    def _describe(self) -> None:
+        """Write all that lies around the chunks of results: descriptions of arrays, and the members' values."""
+        n, units = len(self.design), self.manifest["about"].get("units", {})
         with _writing(self.path):
-            group = _group(self.path, "a")
-            group.attrs["title"] = f"study of {self.manifest['about'].get('model', 'a function')}"
-            self._make("status", (len(self.design),), "uint8", TODO, ("member",), _WORDS)
-            if not any(" " in name for name in self.design.names):
-                group.attrs["coordinates"] = " ".join(self.design.names)
-            self._write_columns()
+            _describe_group(self.path, self._title)
+            _describe_array(
+                self.path, "status", (n,), self.chunk, dtype="uint8", fill_value=TODO, dimension_names=("member",),
+                attributes=_WORDS,
+            )  # fmt: skip
+            for name, each in self.manifest["variables"].items():
+                self._describe_variable(name, each)
+            for name in self.design.names:
+                words = {"units": units.get(name, ""), "long_name": f"parameter {name}"}
+                _describe_array(
+                    self.path, name, (n,), self.chunk, dtype="float64", fill_value=np.nan,
+                    dimension_names=("member",), attributes={k: v for k, v in words.items() if v},
+                )  # fmt: skip
+                _group(self.path, "r+")[_folder_of(name)][:] = self.design[name]
             _consolidate(self.path)
+
+    @property
+    def _title(self) -> dict[str, str]:
+        """Attributes of the group."""
+        words = {"title": f"study of {self.manifest['about'].get('model', 'a function')}"}
+        if not any(" " in name for name in self.design.names):
+            words["coordinates"] = " ".join(self.design.names)
+        return words
+
+    def _describe_variable(self, name: str, about: dict[str, Any]) -> None:
+        """Describe the array of a measure."""
+        words = {"units": about["units"], "long_name": about["description"]}
+        _describe_array(
+            self.path, name, (len(self.design), *about["shape"]), self.chunk, dtype="float64", fill_value=np.nan,
+            dimension_names=("member", *about["dims"]), attributes={k: v for k, v in words.items() if v},
+        )  # fmt: skip
+
+    def _require_sound(self) -> None:
+        """Raise whatever is wrong with the descriptions of the arrays or the members' values."""
+        group = _group(self.path, "r")
+        shapes = {name: tuple(each["shape"]) for name, each in self.manifest["variables"].items()}
+        for name, shape in {"status": (), **shapes}.items():
+            found = group[_folder_of(name)]
+            if found.shape != (len(self.design), *shape) or found.chunks != (self.chunk, *shape):
+                raise ValueError(f"{name!r} has the shape {found.shape} in chunks {found.chunks}")
+        if not np.array_equal(_columns_in(self.path, self.design.names, len(self.design)), self.design.values):
+            raise ValueError("values of parameters are changed")
 
     @classmethod
     def _resumed(
@@ -125,8 +161,8 @@ class StudyStore(contextlib.AbstractContextManager["StudyStore"]):
         marks = _marks_in(place)
         if not marks and not other:  # nothing is computed yet, and what was begun may be incomplete
             return cls._created(place, lock, design, int(manifest["chunk"]), parts, code, manifest["about"])
-        before = _design_in(place, manifest) if other == ["members"] else design
-        if other and not (other == ["members"] and design.extends(before)):
+        before = _beginning(design, manifest) if other == ["members"] else design
+        if before is None or (other and other != ["members"]):
             raise FileError(
                 f"{place}: the store belongs to another study: its {' and its '.join(other)} "
                 f"{'differ' if len(other) > 1 or other[0] == 'members' else 'differs'}; give another store, or call "
@@ -136,6 +172,11 @@ class StudyStore(contextlib.AbstractContextManager["StudyStore"]):
         store._forget_damaged()
         if other:
             store._grow(design, parts)
+        try:
+            store._require_sound()
+        except Exception as error:  # Zarr's own errors are of many kinds
+            warn_outside(f"{place}: descriptions of its arrays are damaged ({error}) and written again")
+            store._describe()
         missing = len(store.missing)
         if manifest["code"] != code:
             was = f"Cardan {manifest['code'].get('version')} (source {manifest['code'].get('source') or 'unknown'})"
@@ -172,8 +213,8 @@ class StudyStore(contextlib.AbstractContextManager["StudyStore"]):
             group = _group(self.path, "r+")
             files: dict[str, str] = {}
             for name, values in made.items():
-                group[name.replace("/", SLASH)][lo:hi] = values
-                for file in _chunk_files(self.path / name.replace("/", SLASH), number):
+                group[_folder_of(name)][lo:hi] = values
+                for file in _chunk_files(self.path / _folder_of(name), number):
                     files[file.relative_to(self.path).as_posix()] = _to_disk(file)
             mark = {"chunk": number, "members": [lo, hi], "files": files}
             mark["reasons"] = {str(lo + k): why for k, why in results.reasons.items()}
@@ -191,48 +232,23 @@ class StudyStore(contextlib.AbstractContextManager["StudyStore"]):
                     f"sweep: measure {name!r} has the shape {values.shape[1:]} for some members and "
                     f"{tuple(known[name]['shape'])} for others; it must be the same for all"
                 )
+        if results.values and known and results.values.keys() != known.keys():
+            raise other_names(results.values, known)
         for name, values in new.items():
             about = results.about[name]
-            words = {"units": about.units, "long_name": about.description}
-            shape = (len(self.design), *values.shape[1:])
-            self._make(name, shape, "float64", np.nan, ("member", *about.dims), words)
             known[name] = {
                 "shape": list(values.shape[1:]), "dims": list(about.dims), "units": about.units,
                 "labels": [None if x is None else list(x) for x in about.labels], "description": about.description,
             }  # fmt: skip
+            self._describe_variable(name, known[name])
         if new:
             _consolidate(self.path)
             self._write_manifest()
 
-    def _make(self, name: str, shape: tuple[int, ...], kind: str, fill: Any, dims: Any, words: dict[str, str]) -> None:
-        from zarr.codecs import Crc32cCodec
-
-        group = _group(self.path, "r+")
-        group.create_array(
-            name.replace("/", SLASH), shape=shape, chunks=(self.chunk, *shape[1:]), dtype=kind, fill_value=fill,
-            dimension_names=dims, attributes={k: v for k, v in words.items() if v}, compressors=[Crc32cCodec()],
-            overwrite=True, config={"write_empty_chunks": True},
-        )  # fmt: skip
-
-    def _write_columns(self) -> None:
-        """Write the members' values."""
-        group = _group(self.path, "r+")
-        units = self.manifest["about"].get("units", {})
-        for name in self.design.names:
-            words = {"units": units.get(name, ""), "long_name": f"parameter {name}"}
-            self._make(name, (len(self.design),), "float64", np.nan, ("member",), words)
-            group[name.replace("/", SLASH)][:] = self.design[name]
-
     def _grow(self, design: Design, parts: dict[str, str]) -> None:
         """Make room for more members behind those that there are."""
-        with _writing(self.path):
-            group = _group(self.path, "r+")
-            for name in ("status", *self.manifest["variables"]):
-                array = group[name.replace("/", SLASH)]
-                array.resize((len(design), *array.shape[1:]))
-            self.design = design
-            self._write_columns()
-            _consolidate(self.path)
+        self.design = design
+        self._describe()
         self.manifest |= {"dims": design.dims, "parts": parts, "made": design.about}
         self._write_manifest()
 
@@ -247,7 +263,7 @@ class StudyStore(contextlib.AbstractContextManager["StudyStore"]):
 
     def _write_manifest(self) -> None:
         with whole_file(self.path / MANIFEST, overwrite=True) as part:
-            part.write_text(json.dumps(self.manifest, indent=1))
+            part.write_text(json.dumps(signed(self.manifest), indent=1))
 
     def study(self) -> Study:
         """What there is."""
@@ -268,8 +284,6 @@ def load_study(path: Any) -> Study:
     Damaged chunks count as not computed; a warning names them. Call `cd.sweep` again to compute them.
     """
     place = _folder(path)
-    if not place.is_dir() or not (place / MANIFEST).exists():
-        raise FileError(f"{place}: there is no study of Cardan; it has no {MANIFEST}")
     _zarr()
     manifest = read_manifest(place)
     store = StudyStore(place, manifest, _design_in(place, manifest), _marks_in(place))
@@ -279,7 +293,13 @@ def load_study(path: Any) -> Study:
 
 def study_in(path: Path, manifest: dict[str, Any], design: Design, marks: dict[int, dict[str, Any]]) -> Study:
     """The study of a store: small arrays are read, large ones when they are needed if dask is installed."""
-    group = _group(path, "r")
+    try:
+        return _study_in(_group(path, "r"), manifest, design, marks)
+    except Exception as error:  # Zarr's own errors are of many kinds
+        raise FileError(f"{path}: the study cannot be read: {error}; call cd.sweep again, which mends it") from None
+
+
+def _study_in(group: Any, manifest: dict[str, Any], design: Design, marks: dict[int, dict[str, Any]]) -> Study:
     known, n, chunk = manifest["variables"], len(design), int(manifest["chunk"])
     state, status = np.zeros(n, dtype=np.uint8), group["status"]
     reasons: dict[int, str] = {}
@@ -294,7 +314,7 @@ def study_in(path: Path, manifest: dict[str, Any], design: Design, marks: dict[i
     coords: dict[str, Any] = {}
     for name, each in known.items():
         about = Described(tuple(each["dims"]), tuple(each["labels"]), each["units"], each["description"])
-        values = read(group[name.replace("/", SLASH)], state, chunk)
+        values = read(group[_folder_of(name)], state, chunk)
         variables[name] = (("member", *about.dims), values, words_of(about))
         coords |= labels_along(about)
     if "times" in manifest["about"]:
@@ -337,8 +357,14 @@ def _lazily(array: Any, state: np.ndarray, chunk: int) -> Any:
         from dask import array as dask_array
     except ImportError:
         return _at_once(array, state, chunk)
-    make: Any = dask_array.from_zarr
-    return make(array)
+    make: Any = dask_array
+    whole, parts = make.from_zarr(array), []
+    there = np.repeat([bool((state[lo : lo + chunk] != TODO).all()) for lo in range(0, len(state), chunk)], chunk)
+    ends = np.flatnonzero(np.diff(there[: len(state)], prepend=~there[0])).tolist()
+    for lo, hi in zip(ends, [*ends[1:], len(state)], strict=True):
+        part = whole[lo:hi]
+        parts.append(part if there[lo] else make.full(part.shape, np.nan, chunks=part.chunks))
+    return make.concatenate(parts)
 
 
 # Files.
@@ -346,11 +372,15 @@ def _lazily(array: Any, state: np.ndarray, chunk: int) -> Any:
 
 def read_manifest(place: Path) -> dict[str, Any]:
     """The manifest of a store."""
+    if not (place / MANIFEST).exists():
+        raise FileError(f"{place}: there is no study of Cardan; it has no {MANIFEST}")
     try:
         found = json.loads((place / MANIFEST).read_text())
         wanted = {"cardan_study", "parts", "code", "chunk", "about", "variables", "names", "dims", "axes", "made"}
         if not isinstance(found, dict) or not wanted <= found.keys():
             raise ValueError("entries are missing")
+        if found["cardan_study"] == FORMAT and found != signed(found):
+            raise ValueError("it was changed after it was written; put the old one back, or give another store")
     except (OSError, ValueError) as error:
         raise FileError(f"{place / MANIFEST}: the manifest of the study cannot be read: {error}") from None
     if found["cardan_study"] != FORMAT:
@@ -358,6 +388,12 @@ def read_manifest(place: Path) -> dict[str, Any]:
             f"{place}: the study has format {found['cardan_study']}, this version of Cardan reads {FORMAT}; update it"
         )
     return dict(found)
+
+
+def signed(manifest: dict[str, Any]) -> dict[str, Any]:
+    """A manifest with the digest of all its entries."""
+    entries = {key: value for key, value in manifest.items() if key != "digest"}
+    return {**entries, "digest": _line_digest(json.dumps(entries, sort_keys=True).encode()).decode()}
 
 
 def damaged_chunks(place: Path, marks: dict[int, dict[str, Any]]) -> dict[int, str]:
@@ -375,16 +411,34 @@ def _design_in(place: Path, manifest: dict[str, Any]) -> Design:
     """The members of a store."""
     names, dims = tuple(manifest["names"]), dict(manifest["dims"])
     try:
-        group = _group(place, "r")
-        values = np.stack([np.asarray(group[name.replace("/", SLASH)][:]) for name in names], axis=-1)
-        grid = {name: values[:, k].reshape(tuple(dims.values())) for k, name in enumerate(names)}
+        values = _columns_in(place, names, math.prod(dims.values()))
+        if Design(names, values, dims, {}).fingerprint != manifest["parts"]["members"]:
+            raise ValueError("values of parameters are changed")
     except Exception as error:  # Zarr's own errors are of many kinds
-        raise FileError(f"{place}: the members of the study cannot be read: {error}") from None
+        raise FileError(
+            f"{place}: the members of the study cannot be read: {error}; call cd.sweep again, which mends them"
+        ) from None
+    grid = {name: values[:, k].reshape(tuple(dims.values())) for k, name in enumerate(names)}
     coordinates = {}
     for name, axes in manifest["axes"].items():
         place_in = tuple(slice(None) if dim in axes else 0 for dim in dims)
         coordinates[name] = (tuple(axes), grid[name][place_in])
     return Design(names, values, dims, coordinates, manifest["made"])
+
+
+def _columns_in(place: Path, names: tuple[str, ...], members: int) -> np.ndarray:
+    """Values (n, k) of the parameters of the first n members."""
+    group = _group(place, "r")
+    return np.stack([np.asarray(group[_folder_of(name)][:members]) for name in names], axis=-1)
+
+
+def _beginning(design: Design, manifest: dict[str, Any]) -> Design | None:
+    """The first members of a design, if they are all those of a store; else None."""
+    n = math.prod(manifest["dims"].values())
+    if list(manifest["dims"]) != list(design.dims) or len(design.dims) != 1 or n > len(design):
+        return None
+    first = replace(design, values=design.values[:n], dims=dict(manifest["dims"]))
+    return first if first.fingerprint == manifest["parts"]["members"] else None
 
 
 def _marks_in(place: Path) -> dict[int, dict[str, Any]]:
@@ -498,6 +552,33 @@ def _try_lock(file: Any) -> bool:
 def _group(place: Path, mode: str) -> Any:
     """The Zarr group in a folder; `use_consolidated` would hide arrays that were made later."""
     return _zarr().open_group(place, mode=mode, use_consolidated=False)
+
+
+def _folder_of(name: str) -> str:
+    """Folder of an array in a store."""
+    return name.replace("/", SLASH)
+
+
+def _describe_group(place: Path, words: dict[str, str]) -> None:
+    """Write the description of the group."""
+    with tempfile.TemporaryDirectory() as fresh:
+        _zarr().create_group(fresh, attributes=words)
+        _put(Path(fresh) / META, place / META)
+
+
+def _describe_array(place: Path, name: str, shape: tuple[int, ...], chunk: int, **words: Any) -> None:
+    """Write the description of an array; its chunks are left alone, which Zarr itself would remove."""
+    from zarr.codecs import Crc32cCodec
+
+    with tempfile.TemporaryDirectory() as fresh:
+        _zarr().create_array(fresh, shape=shape, chunks=(chunk, *shape[1:]), compressors=[Crc32cCodec()], **words)
+        (place / _folder_of(name)).mkdir(exist_ok=True)
+        _put(Path(fresh) / META, place / _folder_of(name) / META)
+
+
+def _put(source: Path, target: Path) -> None:
+    with whole_file(target, overwrite=True) as part:
+        part.write_bytes(source.read_bytes())
 
 
 def _consolidate(place: Path) -> None:

@@ -82,7 +82,7 @@ class Study:
             for name, (along, values) in self.design.coordinates.items()
         }
         made = {
-            name: ((*dims, *of[1:]), values.reshape(*shape, *values.shape[1:]), words)
+            name: ((*dims, *of[1:]), values.reshape((*shape, *values.shape[1:])), words)
             for name, (of, values, words) in self.variables.items()
         }
         made["status"] = (dims, self.state.reshape(shape), {"long_name": "0 not computed, 1 computed, 2 failed"})

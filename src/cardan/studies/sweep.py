@@ -14,6 +14,7 @@ from cardan.model.values import shown, whole
 from cardan.results.progress import progress_bar
 from cardan.studies.design import Design, make_design
 from cardan.studies.identity import code_version, identity
+from cardan.studies.measure import FILES, require_name
 from cardan.studies.run import Run
 from cardan.studies.store import StudyStore, labels_along, time_coordinate, words_of
 from cardan.studies.study import Study
@@ -82,6 +83,8 @@ def sweep(
     if client is not None and workers is not None:
         raise InputError("sweep: give client or workers, not both: the workers of the client compute")
     members = make_design("sweep", parameters, design, samples=samples, seed=seed)
+    if not len(members):
+        raise InputError("sweep: the design has no members; give at least one value of each parameter")
     task = make_task(model, members.names, run, measure)
     _require_names(task, members)
     count = None if workers is None else whole("sweep", "workers", workers)
@@ -166,10 +169,12 @@ def _notes(given: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def _require_names(task: Task, members: Design) -> None:
-    """Reject measures that have the name of a parameter."""
+    """Reject names of parameters and measures that a store or a dataset cannot have."""
+    for name in members.names:
+        if name in FILES:
+            raise InputError(f"sweep: {name!r} cannot be the name of a parameter; take another word")
     for name in task.measures:
-        if name in members.names or name in members.dims:
-            raise InputError(f"sweep: {name!r} is a parameter of the study, and a measure cannot have its name too")
+        require_name(name, (*members.names, *members.dims))
 
 
 def _warn(label: str, warned: dict[str, int], study: Study) -> None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import inspect
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,7 +29,7 @@ from cardan.results.simulate import simulate
 from cardan.results.trajectory.trajectory import Trajectory
 from cardan.structure.assemble import named_state, project_velocity, read_configuration, read_rates
 from cardan.structure.closing import close_each, ranks_that_differ
-from cardan.studies.measure import WHOLE, Described, Measure, measures_of
+from cardan.studies.measure import WHOLE, Described, Measure, measures_of, require_name
 from cardan.studies.run import Run
 from cardan.studies.study import DONE, FAILED
 
@@ -83,12 +83,22 @@ class Results:
     def join(self, other: Results, first: int) -> None:
         """Take over results of other members, from the number `first` on."""
         rows = np.arange(first, first + len(other.state))
+        if other.values and self.values and other.values.keys() != self.values.keys():
+            raise other_names(other.values, self.values)
         for name, values in other.values.items():
             self.put(name, rows, values, other.about[name])
         self.state[rows] = other.state
         self.reasons |= {first + k: why for k, why in other.reasons.items()}
         for text, member in other.warned.items():
             self.warned.setdefault(text, first + member)
+
+
+def other_names(some: Iterable[str], others: Iterable[str]) -> InputError:
+    """The error of a function that does not measure the same of all members."""
+    return InputError(
+        f"sweep: the function returns {', '.join(map(repr, some))} for some members and "
+        f"{', '.join(map(repr, others))} for others; it must be the same for all"
+    )
 
 
 def failed_results(members: int, why: str) -> Results:
@@ -296,7 +306,10 @@ class Task:
             return {name: _one_for_each(name, x, len(keep)) for name, x in named.items()}
 
         for keep, made in _halving(np.arange(len(rows)), some, found, rows):
+            if found.values and made.keys() != found.values.keys():
+                raise other_names(made, found.values)
             for name, values in made.items():
+                require_name(name, [column.name for column in self.columns])
                 dims = tuple(f"{name} {k}" for k in range(values.ndim - 1))
                 found.put(name, rows[keep], values, Described(dims, (None,) * len(dims)))
                 _note_not_finite(name, rows[keep], values, found)

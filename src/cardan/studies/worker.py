@@ -1,7 +1,8 @@
 """A process that computes members of studies for another: it reads frames from its input and writes answers.
 
-A frame is the length of a pickle and the pickle. The first is the task; each later one (values, card) is answered by
-results, or by the error that stopped them. The end of the input ends the process, so that none outlives its master.
+A frame is the length of a pickle and the pickle. The first is the task, answered by None, or by why it cannot be
+loaded; each later one (values, card) is answered by results, or by the error that stopped them. The end of the input,
+or of the master, ends the process, so that none outlives its master.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ import os
 import pickle
 import struct
 import sys
+import time
 from collections import OrderedDict
-from threading import Lock
+from threading import Lock, Thread
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -46,15 +48,20 @@ def receive(pipe: BinaryIO) -> bytes | None:
 def compute_pickled(task: bytes, digest: str, values: np.ndarray, card: int = 0, threads: int | None = None) -> Results:
     """Results of members of a pickled task; the tasks of a process run one after the other, each on all its threads."""
     with _LOCK:
-        if digest in _TASKS:
-            _TASKS.move_to_end(digest)
-        else:
-            _TASKS[digest] = pickle.loads(task)
-            while len(_TASKS) > MOST_TASKS:
-                _TASKS.popitem(last=False)
+        own = _task(task, digest)
         if threads:
             set_threads(threads)
-        return _TASKS[digest].compute(values, card)
+        return own.compute(values, card)
+
+
+def _task(task: bytes, digest: str) -> Task:
+    """A task that this process remembers, or loads now."""
+    if digest not in _TASKS:
+        _TASKS[digest] = pickle.loads(task)
+        while len(_TASKS) > MOST_TASKS:
+            _TASKS.popitem(last=False)
+    _TASKS.move_to_end(digest)
+    return _TASKS[digest]
 
 
 def compute_on_dask(task: bytes, digest: str, values: np.ndarray, code: dict[str, str]) -> Results:
@@ -81,7 +88,14 @@ def serve() -> None:
     first = receive(source)
     if first is None:
         return
+    Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     task, digest, threads = pickle.loads(first)
+    try:
+        _task(task, digest)
+    except Exception as error:  # whatever is in a model or a function may fail in its own way
+        send(answers, pickle.dumps(f"{type(error).__name__}: {error}"))
+        return
+    send(answers, pickle.dumps(None))
     while (frame := receive(source)) is not None:
         values, card = pickle.loads(frame)
         answer: Any
@@ -94,6 +108,13 @@ def serve() -> None:
         except Exception:  # an error that cannot be sent is told in words
             text = pickle.dumps(RuntimeError(f"{type(answer).__name__}: {answer}"))
         send(answers, text)
+
+
+def _end_with(master: int) -> None:
+    """End this process, also in the middle of its work, when its master is gone."""
+    while os.getppid() == master:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 if __name__ == "__main__":

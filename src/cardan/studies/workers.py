@@ -28,7 +28,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from cardan.errors import InputError, SimulationError
+from cardan.errors import InputError, SimulationError, warn_outside
 from cardan.machines.ufunc.threads import get_threads
 from cardan.studies.identity import code_version, require_code
 from cardan.studies.task import Results, Task, failed_results
@@ -37,6 +37,7 @@ from cardan.studies.worker import compute_on_dask, receive, send
 KILLS = 3
 """Workers that a range may kill before it is halved, or, if it is one member, has failed."""
 RECONNECT = 60.0  # s to wait for a scheduler that is gone
+NOBODY = 5.0  # s without workers after which it is said
 TRIES = 10  # to ask workers for their version
 Range = tuple[int, int]
 Answer = Results | BaseException
@@ -60,18 +61,26 @@ class Pool(Protocol):
     def submit(self, values: np.ndarray, first: int, done: Callable[[Answer], None]) -> None:
         """Compute members with these values, of which the first has the number `first`; `done` is called once."""
 
+    def look(self) -> None:
+        """Called every second in which nothing is done: say so if there is nobody who could do it."""
+
     def close(self) -> None:
         """End all work."""
 
 
 @dataclass
 class _Part:
-    """Members on their way: the chunk that they are part of, their first number and end, and the workers killed."""
+    """Members on their way: the chunk that they are part of, their first number and end, and the workers killed.
+
+    A worker of Dask holds several parts, so that one which kills it throws suspicion on the others too. A single member
+    that is suspected is computed alone, and only workers that it kills then count.
+    """
 
     chunk: Range
     lo: int
     hi: int
     kills: int = 0
+    alone: bool = False
 
 
 def in_this_process(task: Task, values: np.ndarray, ranges: list[Range]) -> Iterator[tuple[int, Results]]:
@@ -85,14 +94,15 @@ def in_pool(pool: Pool, values: np.ndarray, ranges: list[Range]) -> Iterator[tup
     answers: queue.Queue[tuple[_Part, Answer]] = queue.Queue()
     left = deque(_Part(r, *r) for r in ranges)
     open_chunks: dict[Range, tuple[Results, list[int]]] = {}
-    flying = 0
+    flying, solo = 0, False
     try:
         while left or flying:
-            while left and flying < 2 * pool.size:
+            while left and flying < 2 * pool.size and not (flying and (solo or left[0].alone)):
                 part = left.popleft()
+                solo = part.alone
                 pool.submit(values[part.lo : part.hi], part.lo, partial(_put, answers, part))
                 flying += 1
-            part, answer = _wait(answers)
+            part, answer = _wait(answers, pool)
             flying -= 1
             found = _judged(part, answer, left)
             if found is None:
@@ -111,11 +121,13 @@ def _put(answers: queue.Queue[tuple[_Part, Answer]], part: _Part, answer: Answer
     answers.put((part, answer))
 
 
-def _wait(answers: queue.Queue[Any]) -> Any:
+def _wait(answers: queue.Queue[Any], pool: Pool) -> Any:
     """The next answer; Ctrl-C is noticed while waiting."""
     while True:
-        with contextlib.suppress(queue.Empty):
+        try:
             return answers.get(timeout=1.0)
+        except queue.Empty:
+            pool.look()
 
 
 def _judged(part: _Part, answer: Answer, left: deque[_Part]) -> Results | None:
@@ -124,7 +136,10 @@ def _judged(part: _Part, answer: Answer, left: deque[_Part]) -> Results | None:
         return answer
     if not isinstance(answer, WorkerLostError | MemoryError):
         raise answer
-    part.kills += getattr(answer, "times", 1)
+    if part.hi - part.lo == 1 and not part.alone:
+        part.kills, part.alone = 0, True
+    else:
+        part.kills += getattr(answer, "times", 1)
     if part.kills < KILLS:
         left.appendleft(part)
     elif part.hi - part.lo == 1:
@@ -133,7 +148,7 @@ def _judged(part: _Part, answer: Answer, left: deque[_Part]) -> Results | None:
         mid = (part.lo + part.hi) // 2
         for lo, hi in ((mid, part.hi), (part.lo, mid)):
             # halving is harmless, so that one more death is enough for it; a single member is given three chances
-            left.appendleft(_Part(part.chunk, lo, hi, 0 if hi - lo == 1 else KILLS - 1))
+            left.appendleft(_Part(part.chunk, lo, hi, *((0, True) if hi - lo == 1 else (KILLS - 1,))))
     return None
 
 
@@ -185,6 +200,9 @@ class LocalWorkers:
                 answer = error
             done(answer)
 
+    def look(self) -> None:
+        """Nothing to say: a process that ends is started again, or its end is an answer."""
+
     @property
     def processes(self) -> list[int]:
         """Numbers of the processes that are at work."""
@@ -201,6 +219,8 @@ class LocalWorkers:
         for worker, thread in zip(self._workers, self._threads, strict=True):
             thread.join(timeout=10.0)
             worker.end()  # one that was being started meanwhile
+            if worker.process is not None and not thread.is_alive():
+                _close_pipes(worker.process)
 
 
 class _Process:
@@ -213,7 +233,8 @@ class _Process:
     def compute(self, values: np.ndarray) -> Answer:
         try:
             if self.process is None:
-                self.process = self._started()
+                self._start()
+            assert self.process is not None
             assert self.process.stdin is not None and self.process.stdout is not None
             send(self.process.stdin, pickle.dumps((values, self.number), protocol=5))  # type: ignore[arg-type]
             frame = receive(self.process.stdout)  # type: ignore[arg-type]
@@ -223,29 +244,52 @@ class _Process:
             raise WorkerLostError(self._how_it_ended())
         return pickle.loads(frame)
 
-    def _started(self) -> subprocess.Popen[bytes]:
-        if self.ended:
-            raise WorkerLostError("ended with the study")
+    def _start(self) -> None:
+        """Start the process and wait until it has loaded the task; one that is killed meanwhile is started again."""
+        how = ""
+        for _ in range(KILLS):
+            if self.ended:
+                raise WorkerLostError("ended with the study")
+            try:
+                answer = self._greeted()
+            except OSError as error:
+                answer, how = None, f"{error.strerror or error}"
+            if answer is None:
+                how = self._how_it_ended() if self.process is not None else how
+                continue
+            if (why := pickle.loads(answer)) is None:
+                return
+            raise InputError(
+                f"sweep: a local worker cannot load the study ({why}); the modules of its functions must be found "
+                "there too, or compute without workers"
+            )
+        raise SimulationError(
+            f"sweep: a local worker cannot be started, {KILLS} have ended before their work, the last {how}; what they "
+            "printed tells more. What is complete is kept; compute without workers, or with fewer"
+        )
+
+    def _greeted(self) -> bytes | None:
+        """Start a process and send the task; its answer."""
         paths = os.pathsep.join(p or os.getcwd() for p in sys.path)
-        process = subprocess.Popen(
+        self.process = subprocess.Popen(
             [sys.executable, "-m", "cardan.studies.worker"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": paths},
+            env={**os.environ, "PYTHONPATH": paths}, start_new_session=True,  # Ctrl-C in a terminal is the master's
         )  # fmt: skip
-        self.process = process
-        assert process.stdin is not None
-        send(process.stdin, self.hello)  # type: ignore[arg-type]
-        return process
+        assert self.process.stdin is not None and self.process.stdout is not None
+        send(self.process.stdin, self.hello)  # type: ignore[arg-type]
+        return receive(self.process.stdout)  # type: ignore[arg-type]
 
     def _how_it_ended(self) -> str:
         """Forget the process, which is dead or cannot be understood; how it ended."""
         process, self.process = self.process, None
         if process is None:
             return "could not be started"
-        process.kill()
-        code = process.wait()
-        for pipe in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError):
-                pipe and pipe.close()
+        try:
+            code = process.wait(timeout=2.0)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            code = process.wait()
+        _close_pipes(process)
         return f"by signal {-code}" if code < 0 else f"with exit code {code}"
 
     def end(self) -> None:
@@ -255,6 +299,12 @@ class _Process:
         if process is not None:
             process.kill()
             process.wait()
+
+
+def _close_pipes(process: subprocess.Popen[bytes]) -> None:
+    for pipe in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError):
+            pipe and pipe.close()
 
 
 # Workers of Dask.
@@ -270,15 +320,34 @@ class DaskWorkers:
         self._name = f"sweep {task.model.name if task.model is not None else 'function'}".replace("-", "_")
         self._futures: dict[Any, Callable[[Answer], None]] = {}
         self._code = code_version()
+        self._alone_since: float | None = None
         _require_same_version(client)
 
     @property
     def size(self) -> int:
-        """Number of workers now."""
+        """Number of workers now, 1 at least."""
+        return max(self._count() or 0, 1)
+
+    def _count(self) -> int | None:
+        """Number of workers now; None while the scheduler is away."""
         try:
-            return max(len(self.client.scheduler_info(n_workers=-1)["workers"]), 1)
-        except Exception:  # while the scheduler is away
-            return 1
+            return len(self.client.scheduler_info(n_workers=-1)["workers"])
+        except Exception:  # of many kinds
+            return None
+
+    def look(self) -> None:
+        """Say once that no worker has been there for a while; workers may come later, so that the study waits."""
+        now = time.monotonic()
+        if self._count() != 0:
+            self._alone_since = None
+        elif self._alone_since is None:
+            self._alone_since = now
+        elif now - self._alone_since > NOBODY:
+            self._alone_since = np.inf
+            warn_outside(
+                "sweep: the client of Dask has no workers, and the study waits for them; start some, or stop it with "
+                "Ctrl-C: what is complete is kept"
+            )
 
     def submit(self, values: np.ndarray, first: int, done: Callable[[Answer], None]) -> None:
         """Compute members on any worker."""
@@ -328,6 +397,8 @@ class DaskWorkers:
 def _require_client(client: Any) -> None:
     if not all(hasattr(client, name) for name in ("submit", "run", "scheduler_info")):
         raise InputError(f"sweep: client must be a dask.distributed.Client, got {type(client).__name__}")
+    if getattr(client, "status", "") in ("closed", "closing"):
+        raise InputError("sweep: the client of Dask is closed; give one that is open")
     if getattr(client, "asynchronous", False):
         raise InputError("sweep: client is asynchronous; give a Client(..., asynchronous=False)")
 

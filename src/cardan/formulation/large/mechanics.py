@@ -587,8 +587,8 @@ class LargeMechanics:
             count, n = one.group.count, len(one.group.kept)
             step = Step(count, np.zeros((count, 0)), _none())
             own = step.view(one.cell, np.arange(count))
-            factor = ca.reshape(step.block(n * n, self.system.diagonal[one.number]).symbols, n, n)
-            least = ca.mmin(1 / (ca.diag(factor) * ca.densify(own.read(one.known["diagonal"]))))
+            pivots, diagonal = step.block(n, self.system.pivots[one.number]).symbols, own.read(one.known["diagonal"])
+            least = ca.mmin(pivots / ca.densify(diagonal + (diagonal == 0)))
             block = step.block(1, self.outputs.index("independence"))
             block.written = ca.fmin(block.symbols, least)
             steps.append(step)
@@ -651,6 +651,7 @@ class LargeMechanics:
         for one in self.connected:
             count, n = one.group.count, len(one.group.kept)
             step = Step(count, np.zeros((count, 0)), _none())
+            step.order = -one.number if self.system.in_order else None
             own = step.view(one.cell, np.arange(count))
             Y = [own.read(Y_p) for Y_p in one.Y]
             views = [
@@ -664,6 +665,17 @@ class LargeMechanics:
                     self.add(step, to.total, to.sign * dot(x, own.read(one.known[to.by])))
             pull.append(step)
         return Stage(pull)
+
+    def _turns(self, cls: int, members: np.ndarray) -> np.ndarray | None:
+        """Where pieces come in a stage so that it goes over them in step with `pulled`; None: as they are."""
+        if not self.system.in_order:
+            return None
+        first = np.full(self.pieces[cls].count, len(self.system.right))
+        for one in self.connected:
+            for k, of in enumerate(one.group.pieces):
+                if of == cls:
+                    np.minimum.at(first, one.group.members[:, k], one.number)
+        return -first[members]
 
     def multipliers(self) -> list[Stage]:
         """Write the multipliers of the rows in the tree's coordinates; those of rows not kept are zero."""
@@ -749,8 +761,9 @@ class LargeMechanics:
                 values.append(_joint_acceleration(joint, a, on, known, at_rest=name != "a"))
             write(step, joint.piece.kinds[0], joint.piece.links[joint.members, 0], values)
             steps.append(step)
-        for piece in self.pieces if not self.bodies_apart else []:
+        for cls, piece in enumerate(self.pieces if not self.bodies_apart else []):
             step = piece.numbers.step()
+            step.order = self._turns(cls, np.arange(piece.count))
             view = step.view(piece.cell, np.arange(piece.count))
             whole = [view.read(piece.known[name]) for name in names]
             for k, link in enumerate(piece.template.tree.links):

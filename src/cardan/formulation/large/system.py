@@ -7,16 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from cardan.formulation.solve import CORRECTIONS, REGULARISATION
 from cardan.program.elimination import eliminate
 
 
 class System:
     """Where its blocks are in memory, from `first` to `end`, and its rounds.
 
-    `diagonal` and `right` (n,) are addresses, `right` of the first column of the right sides; the next columns follow
-    by `stride`. `below[i, j]` are those of blocks where i is eliminated after j. With one right side the solution is
-    corrected for the regularisation, with several (`columns`) it is not.
+    `diagonal`, `pivots` and `right` (n,) are addresses, `right` of the first column of the right sides; the next
+    follow by `stride`. `below[i, j]` are those of blocks where i is eliminated after j. Where rows are eliminated
+    `in_order`, solving ends with the first.
     """
 
     def __init__(self, sizes: Sequence[int], pairs: Collection[tuple[int, int]], columns: int, first: int) -> None:
@@ -24,13 +23,13 @@ class System:
         self.factor: Sequence[Any] = ()
         self.solve: Sequence[Any] = ()
         self.below: dict[tuple[int, int], int] = {}
-        self.diagonal = self.right = np.zeros(0, dtype=int)
-        self.end, self.stride = first, 0
+        self.diagonal = self.pivots = self.right = np.zeros(0, dtype=int)
+        self.end, self.stride, self.in_order = first, 0, True
         if sizes:
-            corrections = CORRECTIONS if columns == 1 else 0
-            found = eliminate(sizes, pairs, first, eps=REGULARISATION, corrections=corrections, sides=columns)
+            found = eliminate(sizes, pairs, first, sides=columns)
             self.clear, self.factor, self.solve, self.below = found.clear, found.factor, found.solve, found.below
             self.diagonal, self.right = np.array(found.diagonal), np.array(found.right)
+            self.pivots, self.in_order = np.array(found.pivots), found.order == tuple(range(len(sizes)))
             self.end, self.stride = first + found.size, found.stride
 
     def is_below(self, i: int, j: int) -> bool:

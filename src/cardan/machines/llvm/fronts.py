@@ -105,7 +105,7 @@ def print_fronts(fronts: Fronts, name: str, module: Module) -> None:
     for table in ("records", "below", "place", "children", "blocks"):
         module.integers(f"{name}.{table}", getattr(fronts, table))
     parts: list[tuple[str, str, Callable[[_Rows], None]]] = [
-        ("front.panel", "ptr %P, i64 %ld, i64 %k0, i64 %k1, ptr %S", _panel),
+        ("front.panel", "ptr %P, i64 %ld, i64 %k0, i64 %k1, ptr %S, ptr %d", _panel),
         ("front.update", "ptr %A, i64 %ld, ptr %S, i64 %count, ptr %C, i64 %ldc, i64 %first, i64 %end", _update),
         (f"{name}.factor", "ptr %state", lambda f: _factor(f, fronts, name)),
         (f"{name}.solve", "ptr %state, ptr %x", lambda f: _solve(f, fronts, name)),
@@ -120,14 +120,16 @@ def print_fronts(fronts: Fronts, name: str, module: Module) -> None:
 def _panel(f: _Rows) -> None:
     """Factor the pivots k0..k1-1 of a panel; `S` gets their columns divided by the pivots.
 
-    `1 / d` replaces the pivot. What stands above the diagonal is not used.
+    `d / (d^2 + e^2)` replaces the pivot `d` in the panel, and `d` the square of `e` in the vector `%d`. What stands
+    above the diagonal is not used.
     """
     i, pivots = f.loop(f.sub("%k1", "%k0"))
     k = f.add("%k0", i)
     own = f.element("%P", f.times(k, "%ld"))
     diagonal = f.element(own, k)
-    one = f.t.splat(1.0)
-    inverse = f.number("fdiv", one, f.load(diagonal))
+    pivot, place = f.load(diagonal), f.element("%d", k)
+    inverse = f.number("fdiv", pivot, f.number("fadd", f.number("fmul", pivot, pivot), f.load(place)))
+    f.store(pivot, place)
     f.store(inverse, diagonal)
     n, columns = f.loop(f.sub(f.sub("%k1", k), 1))
     j = f.add(f.add(k, 1), n)
@@ -195,21 +197,19 @@ def _factor(f: _Rows, fronts: Fronts, name: str) -> None:
         f.lines.append(f"  call void @llvm.memset.p0.i64(ptr align {f.t.bytes} {place}, i8 0, i64 {length}, i1 false)")
     _assemble_blocks(f, name, front)
     _assemble_children(f, name, front)
+    vector = f.element("%state", f.add(front["first"], fronts.pivots))
     i, panels = f.loop(f.new(f"sdiv i64 {f.add(p, PANEL - 1)}, {PANEL}"))
     k0 = f.times(i, PANEL)
     next_one = f.add(k0, PANEL)
     k1 = f.new(f"select i1 {f.new(f'icmp slt i64 {next_one}, {p}')}, i64 {next_one}, i64 {p}")
-    f.lines.append(f"  call void @front.panel(ptr {panel}, i64 {ld}, i64 {k0}, i64 {k1}, ptr {scratch})")
+    given = f"ptr {panel}, i64 {ld}, i64 {k0}, i64 {k1}, ptr {scratch}, ptr {vector}"
+    f.lines.append(f"  call void @front.panel({given})")
     columns, count = f.element(panel, f.times(k0, ld)), f.sub(k1, k0)
     last = f.new(f"select i1 {f.new(f'icmp slt i64 {k1}, {p}')}, i64 {full}, i64 {k1}")
     for to, stride, first, end in ((panel, ld, k1, last), (rest, side, skip, ld)):
         given = f"ptr {columns}, i64 {ld}, ptr {scratch}, i64 {count}, ptr {to}, i64 {stride}, i64 {first}, i64 {end}"
         f.lines.append(f"  call void @front.update({given})")
     f.end(panels)
-    pivots = f.element("%state", f.add(fronts.pivots, front["first"]))
-    k, rows = f.loop(p)
-    f.store(f.load(f.at(panel, ld, k, k)), f.element(pivots, k))
-    f.end(rows)
     f.end(outer)
 
 

@@ -16,7 +16,7 @@ from cardan.machines.llvm.graph import print_graph
 from cardan.machines.llvm.module import Loops, Module
 from cardan.program.fronts import FactorRound, SolveRound
 from cardan.program.graph import Graph
-from cardan.program.schedule import ClimbRound, Round, Schedule, read_step
+from cardan.program.schedule import ClimbRound, Round, Schedule
 
 if TYPE_CHECKING:
     import casadi
@@ -102,11 +102,11 @@ class _LoopsOverNodes(Loops):
         self.lines.append(f"  switch i64 {which}, label %{label}.0 [ {cases} ]")
         return label
 
-    def _step(self, call: casadi.Function) -> str:
+    def _step(self, call: casadi.Function, graph: Graph) -> str:
         """Define the step of a round, unless it is defined; its symbol."""
         if id(call) not in self.steps:
             self.steps[id(call)] = symbol = f"{self.symbol}.step{len(self.steps)}"
-            print_graph(read_step(call), symbol, self.module, uniform=frozenset({0}), in_place=True)
+            print_graph(graph, symbol, self.module, uniform=frozenset({0}), in_place=True)
         return self.steps[id(call)]
 
     def _steps(self, name: str, graphs: Sequence[Graph]) -> list[str]:
@@ -137,7 +137,7 @@ class _LoopsOverNodes(Loops):
         if id(r) not in self.printed:
             self.printed[id(r)] = k
             self._integers(f"runs{k}", runs)
-        k, symbols = self.printed[id(r)], [self._step(call) for call in r.calls]
+        k, symbols = self.printed[id(r)], [*map(self._step, r.calls, r.graphs)]
         i, outer = self.loop(str(len(runs)))
         at = self.new(f"mul i64 {i}, {runs.shape[1]}")
         run = [self._at(f"runs{k}", self.new(f"add i64 {at}, {c}")) for c in range(runs.shape[1])]

@@ -371,7 +371,8 @@ def _programs(model: Model, pulled: Model, holds: list[int], q: np.ndarray) -> d
 
 def _is_looped(model: Model) -> bool:
     """Whether steps of a model are loops over its links, which makes programs of large plain trees short."""
-    return model.is_plain and model.nv <= MOST_LOOPED and equations_of(model, SPATIAL).looped
+    plain = model.is_plain and not model.parameters.names
+    return plain and model.nv <= MOST_LOOPED and equations_of(model, SPATIAL).looped
 
 
 def _looped_programs(model: Model) -> dict[str, Program]:
