@@ -55,8 +55,8 @@ _LARGE = 256  # elements of a port past which its next rows are not prefetched
 _ON_STACK = 1 << 17  # bytes of scratch past which it is on the heap: threads may have small stacks
 _KEPT = 1 << 28  # bytes of scratch up to which it is kept for the next call: pages of new memory take as long as a call
 
-# One block of memory is kept in the process, for any kernel (`machines.host`). Its first number is its size. A call
-# that finds none, since another thread has it, or one too small, asks for its own; what comes back last is kept.
+# One block of memory is kept in the process, for any kernel (`machines.host`). First stands its size. A call that
+# finds none, since another thread has it, or one too small, asks for its own; what comes back last is kept.
 _MEMORY = """@cardan.kept.memory = external global ptr
 define internal ptr @memory.take(i64 %size) {
 entry:
