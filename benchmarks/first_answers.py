@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import re
 import resource
 import subprocess
 import sys
@@ -104,7 +105,8 @@ def measure(case: Case) -> dict[str, float | str]:
     if done.returncode < 0:
         return {"failed": f"no answer within {LONGEST} s of the processor"}
     if done.returncode:
-        return {"failed": (done.stderr.strip().splitlines() or ["no message"])[-1][:300]}
+        said = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        return {"failed": re.sub(r"/\S*/robots/", "", said)[:300]}
     found: dict[str, float | str] = json.loads(done.stdout.splitlines()[-1])
     return found
 

@@ -13,6 +13,7 @@ from cardan import mechanisms
 from cardan.formulation.components import row_places
 from cardan.formulation.coordinates import into_own, own_equations
 from cardan.formulation.dynamics import entering_power
+from cardan.formulation.points.space import POINTS_IN_SPACE
 from cardan.formulation.registry import find_formulation
 from cardan.integrate.alpha import large as large_alpha
 from cardan.integrate.alpha.large import LargeAlphaStepper
@@ -20,7 +21,7 @@ from cardan.integrate.alpha.stepper import AlphaStepper
 from cardan.integrate.events import Event
 from cardan.integrate.integrators import Request
 from cardan.integrate.kernel import layout_of
-from cardan.integrate.large import STATE, LargeSystem, written_parts
+from cardan.integrate.large import STATE, LargeSystem, takes_sums, written_parts
 from cardan.integrate.stepper import Outcome
 from cardan.integrate.sundials.equations import DaeLayout, dae_jacobian, dae_residual
 from cardan.integrate.sundials.large import LargeImplicitSystem
@@ -181,3 +182,11 @@ def test_stiff_springs_do_not_limit_the_step() -> None:
         energy = float(cd.kinetic_energy(model, at.q[0], at.v[0]) + cd.potential_energy(model, at.q[0]))
         assert before - 0.2 < energy < before + 1e-3
     assert np.abs(at.v).max() > 0.05
+
+
+def test_particles_of_bodies_in_space_are_not_summed() -> None:
+    """`points` in space counts its coordinates by bodies, as `absolute` does, and is no sum of the same components."""
+    model = mechanisms.chain(65).build()
+    for newton_recorded in (True, False):
+        assert takes_sums(model, find_formulation("absolute"), newton_recorded)
+        assert not takes_sums(model, POINTS_IN_SPACE, newton_recorded)

@@ -50,11 +50,12 @@ def takes_sums(model: Model, formulation: Formulation, newton_recorded: bool) ->
     `newton_recorded` says whether the solution of Newton's equations would be part of that line: it then grows faster.
     It depends on the mechanism alone: the steps of a system are the same in every batch.
     """
+    in_bodies = isinstance(formulation, Absolute) and formulation.divides  # particles of bodies in space do not divide
     if not newton_recorded:
-        return len(model.tree.links) > LOOP_PAST and (formulation.in_tree or isinstance(formulation, Absolute))
+        return len(model.tree.links) > LOOP_PAST and (formulation.in_tree or in_bodies)
     if formulation.in_tree:
         return model.nv > (RATES_WITH_LOOPS_PAST if model.has_rows else LOOP_PAST)
-    return isinstance(formulation, Absolute) and len(model.separate.tree.links) > SIX_RATES_PAST
+    return in_bodies and len(model.separate.tree.links) > SIX_RATES_PAST
 
 
 class LargeSystem:

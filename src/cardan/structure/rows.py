@@ -48,7 +48,7 @@ def _kept_rows(model: Model, formulation: Formulation) -> list[int]:
     leading = range(formulation.leading_rows(model))
     if not model.has_rows and leading:
         return list(leading)
-    large = has_sparse_rows(model) and isinstance(formulation, Absolute)
+    large = has_sparse_rows(model) and isinstance(formulation, Absolute) and formulation.divides
     labels = row_labels(model) if large else shape_of(model, formulation).rows.labels
     number = {label.name: k for k, label in enumerate(labels)}
     if set(model.rows.names) <= number.keys():
