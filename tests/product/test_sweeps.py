@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pytest
 import xarray as xr
+from benchmarks.sweeps import children
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -367,18 +368,6 @@ def wait_for(what: Callable[[], bool]) -> None:
 def lines(store: Path) -> int:
     journal = store / "chunks.txt"
     return journal.read_bytes().count(b"\n") if journal.exists() else 0
-
-
-def children(pid: int) -> list[int]:
-    found = []
-    for stat in Path("/proc").glob("[0-9]*/stat"):
-        try:
-            parent = int(stat.read_text().rpartition(")")[2].split()[1])
-        except OSError:
-            continue
-        if parent == pid:
-            found.append(int(stat.parent.name))
-    return found
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks for the workers in /proc")
