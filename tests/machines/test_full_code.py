@@ -60,7 +60,7 @@ def test_full_code_replaces_tables_with_the_same_bits(rows, monkeypatch):
     monkeypatch.setattr(variant, "_install", lambda *given, install=variant._install: installed.append(install(*given)))
     assert variant.to_come.keys() == {wide}
     assert kernel._limit == 0
-    assert not full_code._threads or not any(thread.is_alive() for thread in full_code._threads)  # not used enough
+    assert variant.to_come[wide]._asked_by is None  # not used enough
     variant.to_come[wide].used(10.0)
     assert wait_for(lambda: not variant.to_come)
     assert (variant.loops.wide if wide else variant.loops.row) != table
