@@ -95,7 +95,14 @@ class AlphaKernels(IntegratorKernels):
         first = function_of(self.model, text.first_accelerations(self.model, self.layout))
         vdot, lam, power = map(ca.densify, first(t, x, w, *data))
         eta = ca.SX.zeros(len(self.layout.positions), 1)
-        values = {"q": q, "v": v, "vdot": vdot, "a": vdot, "multipliers": ca.vertcat(lam, eta), "power": power}
+        values: dict[str, Any] = {
+            "q": q,
+            "v": v,
+            "vdot": vdot,
+            "a": vdot,
+            "multipliers": ca.vertcat(lam, eta),
+            "power": power,
+        }
         values["g"] = self._events(t, x, w, given)
         return ca.Function("begin", [t, x, w, *data], [values[name] for name in STARTED if name in self.sizes])
 
