@@ -20,6 +20,7 @@ from cardan.errors import (
     InterruptedRunError,
     LoopError,
     ModelError,
+    OutOfMemoryError,
     SimulationError,
     UnknownNameError,
 )
@@ -266,8 +267,8 @@ __all__ = [
     "FileError", "ForceKind", "Formulation", "Free", "Gear", "Identification", "InPlane", "InputError", "Instant",
     "Integrator", "InterruptedRunError", "InverseKinematics", "JointData", "JointType", "Kind", "KinetostaticSweep",
     "Law", "LinearModel", "LinkageFamily", "LinkageSearch", "LoopError", "Manipulability", "Measure", "Mechanism",
-    "Mode", "Model", "ModelError", "Modes", "Particle", "ParticleSystem", "Particles", "Planar", "Pose",
-    "Prismatic", "Reading", "Redundancy", "RefinedLinkages", "Regressor", "Revolute", "Rigid", "RowLabel",
+    "Mode", "Model", "ModelError", "Modes", "OutOfMemoryError", "Particle", "ParticleSystem", "Particles", "Planar",
+    "Pose", "Prismatic", "Reading", "Redundancy", "RefinedLinkages", "Regressor", "Revolute", "Rigid", "RowLabel",
     "RowTable", "Run", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion",
     "SingularPosition", "SpatialParticles", "Spherical", "State", "Store", "Study", "StudyIndices", "SweepSamples",
     "Symbols", "Synthesis", "SynthesisSolution", "Target", "Trajectory", "TreeFormulation", "Universal",
