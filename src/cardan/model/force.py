@@ -29,6 +29,7 @@ from cardan.algebra.free_number import FreeNumber, expression, scalar
 from cardan.algebra.matrix import Matrix, Scalar, constant, cos, dot, eye, is_symbol, sin, sqrt, stack, where, zeros
 from cardan.algebra.rotation import TINY, cross, rotation_log, skew
 from cardan.errors import InputError, ModelError
+from cardan.lookup import called_functions, kind_of
 from cardan.model.body import Joint
 from cardan.model.field import (
     AXES,
@@ -779,7 +780,7 @@ def trace(
             f"{owner}: its result contains nan; a symbol put into an array of floats becomes nan, "
             "collect symbols in a list or with casadi.vertcat"
         )
-    if ca.OP_CALL in codes:
+    if not all(kind_of(called.name()) for called in called_functions(graph).values()):
         raise ModelError(f"{owner}: it calls a casadi.Function that is not written in SX; write it out in SX")
     return graph
 
