@@ -49,6 +49,7 @@ from cardan.model.field import (
 from cardan.model.graph_digest import graph_digest
 from cardan.model.plain_symbols import plain_symbols
 from cardan.model.row import RowLabel
+from cardan.model.table import outside, require_smooth
 from cardan.model.values import counted, floats
 
 # Added to a spring's squared length (m^2) before the root: the force is finite and smooth at zero length, and
@@ -390,12 +391,12 @@ class Coupling:
 
         t = ca.SX.sym("t")
         result = replace(self, function=trace(self.owner, self.function, [t], (t,), (1,)))
+        require_smooth(self.owner, result.function)
         values = [float(x) for x in ca.Function("g", [t], list(result.right_side(t)))(0.0)]
         for what, value in zip(("value", "rate", "acceleration"), values, strict=True):
             if not np.isfinite(value):
-                raise ModelError(
-                    f"{self.owner}: its {what} at t = 0 is {value:g}; give a function smooth from t = 0 on"
-                )
+                fix = outside(result.function) or "give a function smooth from t = 0 on"
+                raise ModelError(f"{self.owner}: its {what} at t = 0 is {value:g}; {fix}")
         return result
 
     def digest(self, place: Callable[[int], str]) -> bytes:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.algebra.matrix import is_symbol
-from cardan.errors import InputError, nearest
+from cardan.errors import InputError, ModelError, nearest
 from cardan.lazy import cached_property
 from cardan.lookup import SOURCE, called_functions, kind_of, label_of, lookup_function, source_function, values_of
 from cardan.model.values import floats, shown
@@ -245,7 +245,7 @@ class _Axis:
         first = np.clip(np.searchsorted(self.x, edges, side="right"), 1, n - 1)
         most = int(np.diff(first).max())  # knots inside a cell
         steps = [2**k for k in reversed(range(most.bit_length()))]
-        never = np.full(2 + sum(steps), np.finfo(float).max)
+        never = np.full(2 + sum(steps), np.nan)  # no comparison with it is true
         searched = np.concatenate([self.x[:1], self.x[:-1], never])
         return np.concatenate([[0.0], first[:-1], [float(n)]]), searched, steps
 
@@ -423,5 +423,26 @@ def table_of(function: casadi.Function) -> Table:
 
 def tables_in(function: Any) -> list[Table]:
     """The tables that a traced function reads, each once."""
+    if function is None:
+        return []
     found = {f.name(): f for f in called_functions(function).values() if kind_of(f.name()) == SOURCE}
     return [table_of(f) for f in found.values()]
+
+
+def require_smooth(owner: str, function: Any) -> None:
+    """Refuse a constraint on positions whose rate jumps, because it reads a table with corners."""
+    for table in tables_in(function):
+        if table.smooth == 0:
+            raise ModelError(
+                f"{owner}: {table.owner} has a corner at every point (smooth=0), and a constraint on positions needs "
+                "two derivatives; give smooth=2, or smooth=1 where accelerations may jump"
+            )
+
+
+def outside(function: Any) -> str:
+    """What to try where a traced function is not finite and reads tables that end; empty where it reads none."""
+    found = [table for table in tables_in(function) if "error" in table.ends]
+    if not found:
+        return ""
+    ranges = " and ".join(f"from {x[0]:g} to {x[-1]:g}" for x in found[0].axes)
+    return f"{found[0].owner} goes {ranges}; give more points, or ends='hold', 'linear' or 'periodic'"
