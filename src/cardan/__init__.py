@@ -145,10 +145,12 @@ if TYPE_CHECKING:
         add_method,
     )
     from cardan.io.load import load, load_mechanism, save
+    from cardan.io.table_file import table, table2
     from cardan.machines.cuda.device_array import DeviceArray, to_device
     from cardan.machines.ufunc.threads import get_threads, set_threads
     from cardan.model import shape
     from cardan.model.particles import Particle, ParticleSystem
+    from cardan.model.table import Table
     from cardan.model.spatial_particles import SpatialParticles, four_particles, particles_in_space
     from cardan.readable.symbols import Symbols
     from cardan.results.comparison import Comparison, Difference, compare
@@ -225,11 +227,13 @@ _LAZY = {
         "integrate.integrators": "Adams Alpha BDF DormandPrince Gear Integrator RK4 RungeKutta SemiImplicitEuler "
         "add_method",
         "io.load": "load load_mechanism save",
+        "io.table_file": "table table2",
         "machines.cuda.device_array": "DeviceArray to_device",
         "machines.ufunc.threads": "get_threads set_threads",
         "mechanisms": "mechanisms",
         "model.particles": "Particle ParticleSystem",
         "model.shape": "shape",
+        "model.table": "Table",
         "model.spatial_particles": "SpatialParticles four_particles particles_in_space",
         "readable.symbols": "Symbols",
         "results.comparison": "Comparison Difference compare",
@@ -271,7 +275,7 @@ __all__ = [
     "Pose", "Prismatic", "Reading", "Redundancy", "RefinedLinkages", "Regressor", "Revolute", "Rigid", "RowLabel",
     "RowTable", "Run", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion",
     "SingularPosition", "SpatialParticles", "Spherical", "State", "Store", "Study", "StudyIndices", "SweepSamples",
-    "Symbols", "Synthesis", "SynthesisSolution", "Target", "Trajectory", "TreeFormulation", "Universal",
+    "Symbols", "Synthesis", "SynthesisSolution", "Table", "Target", "Trajectory", "TreeFormulation", "Universal",
     "UnknownNameError", "Viewer", "Workspace", "actuation", "add_force", "add_formulation", "add_joint",
     "add_method", "assemble", "balance", "base_parameters", "bias_force", "body_accelerations", "body_poses",
     "body_twists", "branches", "casadi_function", "center_of_mass", "centroidal_momentum", "check", "compare",
@@ -285,7 +289,7 @@ __all__ = [
     "particles", "particles_in_space", "peak", "plus", "positions", "potential_energy", "power", "rates",
     "reactions", "redundancy", "refine_linkages", "regressor", "rms", "rod_particles", "rpm", "save",
     "search_linkages", "set_threads", "shaking_wrench", "shape", "simulate", "smallest", "state_from", "state_to",
-    "steady_motion", "subtree_kinetic_energy", "subtree_momentum", "sweep", "synthesise", "textbook", "to_device",
+    "steady_motion", "subtree_kinetic_energy", "subtree_momentum", "sweep", "synthesise", "table", "table2", "textbook", "to_device",
     "torch_function", "torch_simulate", "transmission_angle", "triangular", "undetermined_reactions", "uniform",
     "view", "vjp", "weighted_hessian", "workspace",
 ]  # fmt: skip

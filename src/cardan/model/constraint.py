@@ -18,6 +18,7 @@ from cardan.errors import ModelError
 from cardan.model.body import Joint
 from cardan.model.force import BodyPose, depends, digest, trace
 from cardan.model.row import RowLabel
+from cardan.model.table import require_smooth
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,6 +62,8 @@ class Constraint:
         twists = [ca.SX.sym("v", 6) for _ in self.on]
         ports = [t, *(part for pose in poses for part in pose), *twists]
         result = replace(self, function=trace(self.owner, self.function, ports, (t, poses, twists), (1,)))
+        if not result.is_at_rate_level:
+            require_smooth(self.owner, result.function)
         u = ca.vertcat(*twists)
         value = result.function(*ports)
         if ca.jacobian(ca.jacobian(value, u), u).nnz():
