@@ -27,6 +27,8 @@ from cardan.model import inertia
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
 from cardan.model.constraint import Constraint
+from cardan.model.constraint_kind import ConstraintElement, ConstraintKind, ConstraintRow
+from cardan.model.constraint_table import add_constraint
 from cardan.model.field import Field
 from cardan.model.force import ForceKind, Reading, add_force
 from cardan.model.html import VIEWS
@@ -260,7 +262,8 @@ _LAZY = {
 
 __all__ = [
     "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "Balance", "BaseParameters", "Branch", "Branches",
-    "CardanError", "Comparison", "CompiledFunction", "Constraint", "Counterweight", "Cylindrical", "Derivatives",
+    "CardanError", "Comparison", "CompiledFunction", "Constraint", "ConstraintElement", "ConstraintKind",
+    "ConstraintRow", "Counterweight", "Cylindrical", "Derivatives",
     "Design", "DeviceArray", "DeviceError", "DeviceMemoryError", "Difference", "Distribution", "DormandPrince",
     "Equilibrium", "EquilibriumError", "EquilibriumPath", "Event", "EventRecord", "Excitation", "Field",
     "FileError", "ForceKind", "Formulation", "Free", "Gear", "Identification", "InPlane", "InputError", "Instant",
@@ -271,7 +274,8 @@ __all__ = [
     "RowTable", "Run", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion",
     "SingularPosition", "SpatialParticles", "Spherical", "State", "Store", "Study", "StudyIndices", "SweepSamples",
     "Symbols", "Synthesis", "SynthesisSolution", "Target", "Trajectory", "TreeFormulation", "Universal",
-    "UnknownNameError", "Viewer", "Workspace", "actuation", "add_force", "add_formulation", "add_joint",
+    "UnknownNameError", "Viewer", "Workspace", "actuation", "add_constraint", "add_force", "add_formulation",
+    "add_joint",
     "add_method", "assemble", "balance", "base_parameters", "bias_force", "body_accelerations", "body_poses",
     "body_twists", "branches", "casadi_function", "center_of_mass", "centroidal_momentum", "check", "compare",
     "compile", "condition", "constraint_jacobian", "constraint_residual", "coriolis_matrix", "deg", "design",
