@@ -101,6 +101,11 @@ class ElementReading:
         """How many numbers it has."""
         return max(len(self.labels), 1)
 
+    @property
+    def element(self) -> Force:
+        """The element that it is read off."""
+        return self.force
+
     def graph(self, t: Scalar, *at: Any) -> Matrix:
         """Record it, with the arguments of the element's law; what a user's function gives is checked."""
         if self.force.kind.is_own:
