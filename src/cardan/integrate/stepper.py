@@ -151,6 +151,7 @@ class Stepper(Protocol):
 
 
 STRETCH = 1.01  # the last step before a stop may be this much longer, to avoid a tiny one after it
+LOOKS = 18  # steps, each a quarter of the one before, that look whether an event comes back
 ON_STEP = 1e-6  # of a step: a time this near to the end of a step is the end of it
 
 
@@ -191,6 +192,8 @@ class BatchStepper:
         self.reached = 0.0
         self.resting: np.ndarray | None = None
         self.crossed: np.ndarray | None = None
+        self.side: np.ndarray | None = None  # signs (B, ne) of the events' values before the event that was met
+        self.jumped: np.ndarray | None = None  # systems (B,) that were changed at the event that they met
 
     # What a subclass says.
 
@@ -235,6 +238,7 @@ class BatchStepper:
             old = np.broadcast_to(self.parameters[0], p.shape)
             self.parameters = (np.where(systems[:, None], p, old),)
         if self.s:
+            self.jumped = systems
             self.s = self._with_rates(self.s, np.where(systems[:, None], v, self._tree(self.s)[1]))
             self.s["speed"] = np.where(systems, np.maximum(self.s["speed"], np.sum(v * v, axis=1)), self.s["speed"])
 
@@ -275,6 +279,31 @@ class BatchStepper:
             if self.has_fixed_steps:
                 self.origin, self.reached = np.where(at_event, self.s["t"], self.origin), -np.inf
                 self.s = self._with_length(self.s, np.where(at_event, self.step or 0.0, self.s["h"]))
+            if self.jumped is not None:
+                self._look_back(np.flatnonzero(self.jumped & at_event))
+                self.jumped = None
+
+    def _look_back(self, rows: np.ndarray) -> None:
+        """Let events that some systems met and were changed at be met again, if the motion turns back at once.
+
+        A ball is a rounding below the floor when it leaves it. If a step is longer than its flight, the ball is below
+        the floor at both ends. So shorter and shorter steps are tried: an event whose value comes back to the side that
+        it was on before gets the largest such value.
+        """
+        if self.crossed is None or self.side is None or not len(rows):
+            return
+        k, n, s = len(rows), LOOKS, self.s
+        many = np.repeat(rows, n)
+        start = {name: s[name][many] for name in self.names}
+        h = s["h"][many] * np.tile(0.25 ** np.arange(n), k)
+        B = len(s["t"])
+        tau = np.broadcast_to(self.tau, (B, self.model.nv))[many]
+        parameters = [np.broadcast_to(p, (B, p.shape[-1]))[many] for p in self.parameters]
+        side = self.side[rows]
+        ahead = self._stepped(start, h, tau, parameters)["g"].reshape(k, n, -1) * side[:, None]
+        back = np.nanmax(np.where(np.isfinite(ahead), ahead, -np.inf), axis=1)
+        s["g"] = s["g"].copy()
+        s["g"][rows] = np.where(self.crossed[rows] & (back > 0), side * back, s["g"][rows])
 
     def resume(self, t: float) -> Arrival:
         """Every system at time `t`, s; one that crossed an event in its last step is taken to the event."""
@@ -390,6 +419,7 @@ class BatchStepper:
         far, crossed = self._located(start, s["h"][rows], tau, parameters, directions)
         self.crossed = np.zeros((B, len(directions)), dtype=bool)
         self.crossed[rows] = crossed
+        self.side = np.sign(s["g"])
         met = far.get("outcome", Outcome.EVENT) == Outcome.EVENT
         for name, value in {**far, "event": np.where(met, np.argmax(crossed, axis=1), -1)}.items():
             s[name] = s[name].copy()
