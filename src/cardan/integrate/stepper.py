@@ -264,11 +264,11 @@ class BatchStepper:
 
     def advance(self, t: float) -> Arrival:
         """Every system at time `t`, s."""
-        self.leave_events()
+        self.leave_events(t)
         return self.resume(t)
 
-    def leave_events(self) -> None:
-        """Let the systems that met an event go on from there."""
+    def leave_events(self, t: float = np.inf) -> None:
+        """Let the systems that met an event go on from there, towards the time `t`, s."""
         at_event = self.s["outcome"] == Outcome.EVENT
         if not at_event.any():
             return
@@ -280,30 +280,37 @@ class BatchStepper:
                 self.origin, self.reached = np.where(at_event, self.s["t"], self.origin), -np.inf
                 self.s = self._with_length(self.s, np.where(at_event, self.step or 0.0, self.s["h"]))
             if self.jumped is not None:
-                self._look_back(np.flatnonzero(self.jumped & at_event))
+                self._look_back(np.flatnonzero(self.jumped & at_event), t)
                 self.jumped = None
 
-    def _look_back(self, rows: np.ndarray) -> None:
-        """Let events that some systems met and were changed at be met again, if the motion turns back at once.
+    def _look_back(self, rows: np.ndarray, end: float) -> None:
+        """Take systems that were changed at an event back to its other side, if the motion turns back at once.
 
         A ball is a rounding below the floor when it leaves it. If a step is longer than its flight, the ball is below
-        the floor at both ends. So shorter and shorter steps are tried: an event whose value comes back to the side that
-        it was on before gets the largest such value.
+        the floor at both ends. So shorter and shorter steps are tried, and the one after which an event's value is
+        farthest on the side that it was on before is taken, not beyond the time `end`, s.
         """
         if self.crossed is None or self.side is None or not len(rows):
             return
-        k, n, s = len(rows), LOOKS, self.s
+        k, n, s, B = len(rows), LOOKS, self.s, len(self.s["t"])
         many = np.repeat(rows, n)
         start = {name: s[name][many] for name in self.names}
         h = s["h"][many] * np.tile(0.25 ** np.arange(n), k)
-        B = len(s["t"])
         tau = np.broadcast_to(self.tau, (B, self.model.nv))[many]
         parameters = [np.broadcast_to(p, (B, p.shape[-1]))[many] for p in self.parameters]
-        side = self.side[rows]
-        ahead = self._stepped(start, h, tau, parameters)["g"].reshape(k, n, -1) * side[:, None]
-        back = np.nanmax(np.where(np.isfinite(ahead), ahead, -np.inf), axis=1)
-        s["g"] = s["g"].copy()
-        s["g"][rows] = np.where(self.crossed[rows] & (back > 0), side * back, s["g"][rows])
+        far = self._stepped(start, h, tau, parameters)
+        ahead = np.where(np.isfinite(far["g"]), far["g"] * self.side[many], -np.inf)
+        ahead = np.where(self.crossed[many], ahead, -np.inf).max(axis=1)
+        ahead = np.where((s["t"][many] + h < end), ahead, -np.inf).reshape(k, n)
+        best = np.argmax(ahead, axis=1)
+        back = np.flatnonzero(ahead[np.arange(k), best] > 0)
+        at = rows[back]
+        for name in set(far) - {"outcome", "h"}:
+            s[name] = s[name].copy()
+            s[name][at] = far[name][back * n + best[back]]
+        s["steps"] = s["steps"] + np.isin(np.arange(B), at)
+        if self.has_fixed_steps:
+            self.origin = np.where(np.isin(np.arange(B), at), s["t"], self.origin)
 
     def resume(self, t: float) -> Arrival:
         """Every system at time `t`, s; one that crossed an event in its last step is taken to the event."""
