@@ -305,9 +305,12 @@ class BatchStepper:
         best = np.argmax(ahead, axis=1)
         back = np.flatnonzero(ahead[np.arange(k), best] > 0)
         at = rows[back]
-        for name in set(far) - {"outcome", "h"}:
+        taken = {name: far[name][back * n + best[back]] for name in set(far) - {"outcome", "h"}}
+        others = keep_side(s["g"][at], taken["g"])  # events that are passed on the way are met in the next step
+        taken["g"] = np.where(self.crossed[at], taken["g"], others)
+        for name, value in taken.items():
             s[name] = s[name].copy()
-            s[name][at] = far[name][back * n + best[back]]
+            s[name][at] = value
         s["steps"] = s["steps"] + np.isin(np.arange(B), at)
         if self.has_fixed_steps:
             self.origin = np.where(np.isin(np.arange(B), at), s["t"], self.origin)
