@@ -133,6 +133,7 @@ if TYPE_CHECKING:
     )
     from cardan.functions.state_convention import state_from, state_to
     from cardan.functions.torch_function import torch_function
+    from cardan.integrate.changes import Change
     from cardan.integrate.events import Event, Instant
     from cardan.integrate.integrators import (
         BDF,
@@ -225,6 +226,7 @@ _LAZY = {
         "functions.state_convention": "state_from state_to",
         "functions.torch_function": "torch_function",
         "textbook": "textbook",
+        "integrate.changes": "Change",
         "integrate.events": "Event Instant",
         "integrate.integrators": "Adams Alpha BDF DormandPrince Gear Integrator RK4 RungeKutta SemiImplicitEuler "
         "add_method",
@@ -267,7 +269,7 @@ _LAZY = {
 
 __all__ = [
     "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "Balance", "BaseParameters", "Branch", "Branches",
-    "CardanError", "Comparison", "CompiledFunction", "Constraint", "ConstraintElement", "ConstraintKind",
+    "CardanError", "Change", "Comparison", "CompiledFunction", "Constraint", "ConstraintElement", "ConstraintKind",
     "ConstraintRow", "Counterweight", "Cylindrical", "Derivatives", "Design", "DeviceArray", "DeviceError",
     "DeviceMemoryError", "Difference", "Distribution", "DormandPrince", "Equilibrium", "EquilibriumError",
     "EquilibriumPath", "Event", "EventRecord", "Excitation", "Field", "FileError", "ForceKind", "Formulation", "Free",

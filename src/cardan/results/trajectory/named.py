@@ -8,6 +8,7 @@ A name is an element's and, after a dot, what is read off it:
     motions and couplings    rate, force or torque, power
     constraints of one's own force
     constraint elements      force, along each of their rows; point of contact
+    free parameters          their own name, `spring.stiffness`
 
 Where two elements have the same name and share a reading, the names have the kind before them: `body arm.acceleration`.
 """
@@ -28,6 +29,7 @@ from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.force import Coupling
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
+from cardan.model.parameter import Parameter
 from cardan.results.trajectory.quantities import XYZ, SampledStates
 from cardan.structure.kernels import compile_quantity, time_argument
 
@@ -103,6 +105,24 @@ def _rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
         yield from (("body", row) for row in _body_rows("body", name))
     for name in model.frame_names:
         yield from (("frame", row) for row in _body_rows("frame", name))
+    for parameter in model.parameters:
+        yield "parameter", _parameter_row(model, parameter)
+
+
+def _parameter_row(model: Model, parameter: Parameter) -> NamedQuantity:
+    """A free parameter over time: constant, unless the run changes it."""
+    labels = tuple(".".join(map(str, place)) for place in np.ndindex(parameter.shape)) if parameter.shape else ()
+    at = model.parameters.slice_of(parameter.name)
+
+    def values(run: Trajectory) -> np.ndarray:
+        own = run.parameters
+        if own is None:
+            p = run.model.parameters.nominal if run.model.values is None else run.model.values
+            own = np.where(run.valid[..., None], p[..., None, :], np.nan)
+        return own[..., at] if labels else own[..., at.start]
+
+    units = (parameter.unit,) * max(len(labels), 1)
+    return NamedQuantity(parameter.name, labels, units, f"free parameter {parameter.name}", values)
 
 
 def _part(what: str, place: Any) -> Callable[[Trajectory], np.ndarray]:
