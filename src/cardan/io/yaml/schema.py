@@ -490,6 +490,7 @@ FORMS: dict[str, Callable[[Field], Form | None]] = {
     declared.EFFORT: lambda field: function(many=True),
     declared.WRENCHES: lambda field: None,
     declared.FUNCTION: lambda field: function(),
+    declared.GAP: lambda field: function(many=True),
 }
 
 
