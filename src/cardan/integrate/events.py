@@ -19,7 +19,7 @@ from cardan.model.model import Model
 from cardan.model.plain_symbols import plain_symbols
 from cardan.model.tree import GROUND
 from cardan.model.values import one
-from cardan.structure.kernels import parameter_arguments, symbolic
+from cardan.structure.kernels import symbolic
 
 ACTIONS = ("stop", "record")
 
@@ -172,18 +172,6 @@ def _require_crossing(event: Event, value: Any) -> None:
             f"event {event.name!r}: its expression is a condition, true or false, and never passes through zero; give "
             "a difference, as s.t - 1.5 for s.t > 1.5"
         )
-
-
-def events_of_one_system(model: Model, events: Sequence[Event]) -> Any:
-    """CasADi function `(t, q, v) -> g` of all events, at the parameter values of a model of one system."""
-    import casadi as ca
-
-    traced = trace_events(model, events)
-    values = [np.asarray(p).reshape(-1) for p in parameter_arguments(model)]
-    if not values:
-        return traced
-    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-    return ca.Function("events", [t, q, v], [traced(t, q, v, *map(ca.DM, values))])
 
 
 def crossing(before: Matrix, after: Matrix, directions: np.ndarray) -> tuple[Matrix, Matrix]:

@@ -40,6 +40,8 @@ class Outcome(IntEnum):
     RESTING = 10  # the system was told to stay where it is
     INTERRUPTED = 11  # Ctrl-C, before the system arrived
     NOT_COMPUTED = 12  # the run was interrupted before the system began
+    NO_JUMP = 13  # an event's change is impossible there; `Arrival.message` says why
+    ACCUMULATED = 14  # infinitely many events before a finite time
 
     @property
     def text(self) -> str:
@@ -59,6 +61,8 @@ _OUTCOME_TEXTS = {
     Outcome.DEAD_POINT: "a singular position",
     Outcome.INTERRUPTED: "interrupted",
     Outcome.NOT_COMPUTED: "not computed",
+    Outcome.NO_JUMP: "no state after an event",
+    Outcome.ACCUMULATED: "events accumulate",
 }
 
 
@@ -110,6 +114,8 @@ class Arrival:
     """All events (B, ne) met at that time."""
     notes: EnergyNotes | None = None
     """For the energy balance; None of an integrator that does not integrate the work."""
+    p: np.ndarray | None = None
+    """Free parameters (B, np) of each system there; None of an integrator that cannot change them."""
 
 
 class Stepper(Protocol):
@@ -128,8 +134,20 @@ class Stepper(Protocol):
     def rest(self, systems: np.ndarray) -> None:
         """From now on leave some systems, a mask (B,), where they are, also after another `begin`."""
 
-    def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Project samples (B, n, ...) at times (B, n) onto the constraints; also return which (B, n) stayed open."""
+    def change(self, systems: np.ndarray, v: np.ndarray, p: np.ndarray) -> None:
+        """Give systems of a mask (B,) other rates v (B, nv) and free parameters p (B, np), where they are.
+
+        Called of systems at an event before they go on from there, and of all before another `begin`, whose rates
+        count then.
+        """
+
+    def project(
+        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, p: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Project samples (B, n, ...) at times (B, n) onto the constraints; also return which (B, n) stayed open.
+
+        `p` (B, n, np) are their free parameters, where these changed during the run.
+        """
 
 
 STRETCH = 1.01  # the last step before a stop may be this much longer, to avoid a tiny one after it
@@ -166,7 +184,7 @@ class BatchStepper:
         self.model, self.tau, self.step = model, tau, request.step
         self.events, self.max_steps, self.threads = request.events, request.max_steps, request.threads
         self.stops = request.stops
-        self.parameters = parameter_arguments(model)
+        self.parameters: Sequence[np.ndarray] = parameter_arguments(model)
         self.limit = 64
         self.s: States = {}
         self.origin: float | np.ndarray = 0.0
@@ -205,7 +223,20 @@ class BatchStepper:
         """Coordinates and rates of the tree in a state."""
         return s["q"], s["v"]
 
+    def _with_rates(self, s: States, v: np.ndarray) -> States:
+        """The state with other rates (B, nv) of the tree."""
+        return {**s, "v": v}
+
     # What all do.
+
+    def change(self, systems: np.ndarray, v: np.ndarray, p: np.ndarray) -> None:
+        """Give systems of a mask (B,) other rates v (B, nv) and free parameters p (B, np)."""
+        if self.parameters:
+            old = np.broadcast_to(self.parameters[0], p.shape)
+            self.parameters = (np.where(systems[:, None], p, old),)
+        if self.s:
+            self.s = self._with_rates(self.s, np.where(systems[:, None], v, self._tree(self.s)[1]))
+            self.s["speed"] = np.where(systems, np.maximum(self.s["speed"], np.sum(v * v, axis=1)), self.s["speed"])
 
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start at a state."""
@@ -265,7 +296,10 @@ class BatchStepper:
         q, v = self._tree(s)
         outcome, event, steps = s["outcome"].astype(int), s["event"].astype(int), s["steps"].astype(int)
         notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"])
-        return Arrival(s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed, notes=notes)
+        p = np.broadcast_to(self.parameters[0], (len(q), self.parameters[0].shape[-1])) if self.parameters else None
+        return Arrival(
+            s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed, notes=notes, p=p
+        )  # fmt: skip
 
     def _fixed_steps(self, t: float) -> States | None:
         """Take all whole steps until `t`; the states at `t` if that is inside the next step, None if they are kept."""

@@ -495,10 +495,12 @@ class ExplicitStepper(BatchStepper):
         h = np.where((d0 < 1e-5) | (d1 < 1e-5), 1e-6, 0.01 * d0 / np.maximum(d1, 1e-300))
         return np.minimum(np.clip(np.nan_to_num(h, nan=1e-6), 1e-6, 0.1), max_step)
 
-    def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def project(
+        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, p: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Project samples at times (B, n) by Newton's method, all at once; also return which (B, n) stayed open."""
         if not self.motion.projects:
             return q, v, np.zeros(t.shape, dtype=bool)
-        parameters = [p[..., None, :] for p in self.parameters]
+        parameters = [x[..., None, :] for x in self.parameters] if p is None else [p]
         q, v, gap = project(self.model, q, v, t, parameters=parameters, threads=self.threads)
         return q, v, gap >= OPEN
