@@ -20,6 +20,7 @@ from cardan.model.html import mechanism_html, thumbnail
 from cardan.model.idle_data import idle_data
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import JointType, Kind
+from cardan.model.law import lawful_elements
 from cardan.model.model import Actuator, Model, State
 from cardan.model.named_state import degrees_hint, likely_degrees
 from cardan.model.pose import Pose, numbers, read_pose, unit_quaternion
@@ -43,7 +44,7 @@ SNAPPING = 1e-12  # see docs/decisions/0003
 
 BUILDING = (
     "body", "joint", "frame", "shape", "spring", "damper", "bushing", "wrench", "user_force", "torsion", "friction",
-    "drive", "motion", "couple", "constraint",
+    "drive", "motion", "couple", "constraint", "stop", "contact",
 )  # fmt: skip
 """Methods whose wrong arguments are told with the form of the call."""
 # What methods are called in other programs, and what to write here.
@@ -53,7 +54,8 @@ ELSEWHERE = {
     )},
     "add_link": "mechanism.body(...)", "link": "mechanism.body(...)", "add_force": "mechanism.wrench(...)",
     "torsion_spring": "mechanism.torsion(...)", "motor": "mechanism.drive(...)", "weld": "cd.Rigid() in joint(...)",
-    "rotational_spring": "mechanism.torsion(...)", "gear": "mechanism.couple(...)", "torque": "mechanism.drive(...)",
+    "limit": "mechanism.stop(...)", "limits": "mechanism.stop(...)", "rotational_spring": "mechanism.torsion(...)",
+    "gear": "mechanism.couple(...)", "torque": "mechanism.drive(...)",
     "compile": "mechanism.build()", "finalize": "mechanism.build()", "assemble": "mechanism.build(), then cd.assemble",
     "simulate": "cd.simulate(mechanism.build(), ...)", "run": "cd.simulate(mechanism.build(), ...)",
 }  # fmt: skip
@@ -296,6 +298,7 @@ class Mechanism(Elements):
         named = {*cut}
         forced = [j for j, joint in enumerate(joints) if joint.name in named]
         forces = tuple(force.traced(joints) for force in self.forces)
+        lawful_elements(forces, joints)  # rejects what contradicts itself
         couplings = tuple(coupling.traced() for coupling in self.couplings)
         constraints = tuple(constraint.traced() for constraint in self.constraints)
         chosen = choose_tree(bodies, joints, forced, joints_to_keep(joints, forces, couplings))

@@ -15,6 +15,7 @@ from cardan.model.body import Body, Frame, Joint
 from cardan.model.constraint import Constraint
 from cardan.model.force import Coupling, Force
 from cardan.model.html import VIEWS, mechanism_html, model_view
+from cardan.model.law import LawfulElement, lawful_elements
 from cardan.model.memory import Memory
 from cardan.model.parameter import NONE, Parameters, digest_of_parts, find_parameter, with_numbers
 from cardan.model.pose import Pose
@@ -449,6 +450,16 @@ class Model:
         """The constraint rows in the tree's coordinates: owner, name, unit, level and law of each. Print it."""
         return rows_of_tree(self)
 
+    @cached_property
+    def laws(self) -> tuple[LawfulElement, ...]:
+        """The elements whose rows have laws: hard stops, contacts, friction that sticks."""
+        return lawful_elements(self.forces, self.joints)
+
+    @cached_property
+    def lawful_rows(self) -> RowTable:
+        """The rows of the elements with laws, as `rows` has the others. Print it."""
+        return RowTable(label for law in self.laws for label in law.labels(self.joints))
+
     def report(self) -> str:
         """Describe the model: counts, tree, cuts, notes."""
         removed = sum(self.joints[j].kind.freedoms_removed for j in self.cuts)
@@ -467,6 +478,8 @@ class Model:
             lines.append(f"couplings: {', '.join(coupling.name for coupling in self.couplings)}")
         if self.constraints:
             lines.append(f"constraints: {', '.join(constraint.name for constraint in self.constraints)}")
+        if self.laws:
+            lines.append(f"laws: {', '.join(f'{row.name} ({row.law.value})' for row in self.lawful_rows)}")
         if self.parameters:
             lines.append(f"free, shown here at nominal values: {', '.join(self.parameters.names)}")
         if self.actuators:

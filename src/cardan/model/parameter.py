@@ -16,7 +16,7 @@ import numpy as np
 
 from cardan.errors import InputError, ModelError, UnknownNameError, nearest
 from cardan.model.body import Body, Joint
-from cardan.model.field import ANY, INERTIA, NOT_NEGATIVE, POSITIVE, STIFFNESS, VECTOR, Field
+from cardan.model.field import ANY, FRACTION, INERTIA, NOT_NEGATIVE, POSITIVE, STIFFNESS, VECTOR, Field
 from cardan.model.force import Force
 from cardan.model.inertia import faults_of_inertia
 from cardan.model.pose import LARGEST, Pose
@@ -41,7 +41,7 @@ ARMATURE = {"armature": Field("kg m^2|kg", rule=NOT_NEGATIVE, letter="A", linear
 def free_fields(owner: Body | Joint | Force) -> dict[str, Field]:
     """The numbers of an element that can be freed, by name."""
     if isinstance(owner, Force):
-        return owner.kind.free_fields
+        return owner.free_fields
     if isinstance(owner, Body):
         return BODY_FIELDS
     return JOINT_FIELDS if owner.armature is None else JOINT_FIELDS | ARMATURE
@@ -95,6 +95,8 @@ class Parameter:
             self._refuse((values <= 0).any(-1), values, "must be above 0")
         elif self.rule == NOT_NEGATIVE:
             self._refuse((values < 0).any(-1), values, "must not be negative; it would feed energy in")
+        elif self.rule == FRACTION:
+            self._refuse(((values < 0) | (values > 1)).any(-1), values, "must be from 0 to 1")
         elif self.rule == STIFFNESS:
             K = values.reshape(*values.shape[:-1], 6, 6)
             lowest = np.linalg.eigvalsh((K + np.swapaxes(K, -1, -2)) / 2)[..., 0]

@@ -36,6 +36,7 @@ from cardan.io.yaml.expression import (
 from cardan.io.yaml.nodes import NodeReader, unknown_name
 from cardan.model.body import Joint
 from cardan.model.constraint import Constraint
+from cardan.model.field import GAP
 from cardan.model.force import Coupling, Force
 from cardan.model.joint import Kind
 
@@ -144,6 +145,9 @@ def function_entries(force: Force, joints: tuple[Joint, ...]) -> Entries:
         efforts = [_calculated(effort) for effort in text.outputs[0]]
         return {force.kind.function: efforts[0] if len(efforts) == 1 else efforts} | _where(text)
     text = _expressions(traced.owner, traced.function, _body_variable(len(force.on)))
+    if force.kind.fields[force.kind.function].form == GAP:
+        rows = [_calculated(x) for x in text.outputs[0]]
+        return {force.kind.function: rows[0] if len(rows) == 1 else rows} | _where(text)
     wrenches = []
     for column in text.outputs:
         six = [_calculated(x) for x in column]

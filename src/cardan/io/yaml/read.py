@@ -23,7 +23,7 @@ from cardan.io.yaml.nodes import List, NodeReader, Scalar, Table, described, par
 from cardan.io.yaml.schema import COORDINATE, RATE, Entries, along, each
 from cardan.model.body import JointData
 from cardan.model.builder import SNAPPING, Mechanism
-from cardan.model.field import EFFORT, FUNCTIONS, MOMENT_AND_FORCE
+from cardan.model.field import EFFORT, FUNCTIONS, GAP, MOMENT_AND_FORCE
 from cardan.model.force import ForceKind, force_kinds
 from cardan.model.joint import Free, Kind, joint_types
 from cardan.model.model import Model
@@ -254,7 +254,7 @@ class _MechanismReader:
                 on = (values["body1"], values["body2"])
             for what, field in kind.fields.items():
                 if field.form in FUNCTIONS:
-                    read = self.efforts if field.form == EFFORT else self.wrenches
+                    read = {EFFORT: self.efforts, GAP: self.gap}.get(field.form, self.wrenches)
                     values[what] = read(reader, kind, values)
                 elif field.form == MOMENT_AND_FORCE:
                     values[what] = [*values.get("moment", (0.0,) * 3), *values.get("force", (0.0,) * 3)]
@@ -308,6 +308,14 @@ class _MechanismReader:
             return [every[k : k + 6] for k in range(0, len(every), 6)]
 
         return numbers
+
+    def gap(self, reader: NodeReader, kind: ForceKind, values: dict[str, Any]) -> Any:
+        """The function of a contact: its gap, and the velocities of sliding."""
+        given: NodeReader = values[kind.function]
+        outputs = given.items() if isinstance(given.node, List) else [given]
+        quantities = ["length", *["velocity"] * (len(outputs) - 1)]
+        made = self.expressions(reader, values, outputs, quantities, self.of_bodies(reader, values["bodies"]))
+        return lambda t, poses, twists: made(**function.body_values(t, poses, twists))
 
     def of_bodies(self, reader: NodeReader, bodies: list[str]) -> function.Variables:
         """The variables of a function of some bodies."""

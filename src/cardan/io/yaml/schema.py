@@ -487,6 +487,7 @@ FORMS: dict[str, Callable[[Field], Form | None]] = {
     declared.AXES: lambda field: choice("ground", "body"),
     declared.EFFORT: lambda field: function(many=True),
     declared.WRENCHES: lambda field: None,
+    declared.GAP: lambda field: function(many=True),
 }
 
 

@@ -408,13 +408,19 @@ def _field(force: Force, name: str, field: Field) -> Entries:
     """The entries of one number of a force element; none where it is the default."""
     if field.form == AXES:
         return {name: "body"} if force.numbers["follows"] else {}
+    if name not in force.numbers:
+        return {}
     value = force.numbers[name]
     if field.form == MOMENT_AND_FORCE:
         return {key: _numbers(part) for key, part in (("moment", value[:3]), ("force", value[3:])) if part.any()}
     if field.form == POSE:
         pose = Pose(value, rotation=force.numbers[f"{name}_rotation"])
         return {} if _is_origin(pose) else {name: _pose(pose)}
-    if not field.needed and _same(value, np.broadcast_to(np.asarray(field.default, dtype=float), value.shape)):
+    if (
+        not field.needed
+        and field.default is not None
+        and _same(value, np.broadcast_to(np.asarray(field.default, dtype=float), value.shape))
+    ):
         return {}
     if field.form == SIX_AXES and _same(np.diag(np.diag(value)), value):
         value = np.diag(value)
