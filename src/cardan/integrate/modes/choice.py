@@ -203,10 +203,10 @@ def _solved(
         x, solved = _forces(table, problem, mode, d)
         w = problem.b + np.einsum("kij,kj->ki", problem.W, x)
         new = np.where(unknown, _unit(table, w, d), d)
-        if np.abs(new - d).max() < 1e-14:
+        moved, d = np.abs(new - d).max(axis=1), new
+        if (moved < 1e-14).all():
             break
-        d = new
-    return x, d, solved
+    return x, d, solved & (moved < 1e-9)
 
 
 def _unit(table: LawTable, w: np.ndarray, before: np.ndarray) -> np.ndarray:

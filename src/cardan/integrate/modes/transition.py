@@ -184,7 +184,7 @@ class LawTransition(Transition):
         p[:, laws.mode] = np.where(found.found[:, None], found.mode, before)
         below = np.where(s.phi <= CLOSES, np.maximum(-s.phi, 0.0), 0.0) + laws.rounding(at.q)
         p[:, laws.direction] = np.where(table.of(Law.UNILATERAL), below, found.direction)
-        v += np.einsum("kij,kj->ki", s.Y, _stopping(s, problem.contact | problem.rests))
+        v += np.einsum("kij,kj->ki", s.Y, _stopping(s, found.mode == CLOSED))
         return Jump(v, p, failed | wrong, message)
 
     def _violated(self, at: Moment, s: LawState, inside: np.ndarray) -> Jump:
