@@ -151,6 +151,7 @@ class Stepper(Protocol):
 
 
 STRETCH = 1.01  # the last step before a stop may be this much longer, to avoid a tiny one after it
+LOOKS = 18  # steps, each a quarter of the one before, that look whether an event comes back
 ON_STEP = 1e-6  # of a step: a time this near to the end of a step is the end of it
 
 
@@ -191,6 +192,8 @@ class BatchStepper:
         self.reached = 0.0
         self.resting: np.ndarray | None = None
         self.crossed: np.ndarray | None = None
+        self.side: np.ndarray | None = None  # signs (B, ne) of the events' values before the event that was met
+        self.jumped: np.ndarray | None = None  # systems (B,) that were changed at the event that they met
 
     # What a subclass says.
 
@@ -235,6 +238,7 @@ class BatchStepper:
             old = np.broadcast_to(self.parameters[0], p.shape)
             self.parameters = (np.where(systems[:, None], p, old),)
         if self.s:
+            self.jumped = systems
             self.s = self._with_rates(self.s, np.where(systems[:, None], v, self._tree(self.s)[1]))
             self.s["speed"] = np.where(systems, np.maximum(self.s["speed"], np.sum(v * v, axis=1)), self.s["speed"])
 
@@ -260,11 +264,11 @@ class BatchStepper:
 
     def advance(self, t: float) -> Arrival:
         """Every system at time `t`, s."""
-        self.leave_events()
+        self.leave_events(t)
         return self.resume(t)
 
-    def leave_events(self) -> None:
-        """Let the systems that met an event go on from there."""
+    def leave_events(self, t: float = np.inf) -> None:
+        """Let the systems that met an event go on from there, towards the time `t`, s."""
         at_event = self.s["outcome"] == Outcome.EVENT
         if not at_event.any():
             return
@@ -275,6 +279,38 @@ class BatchStepper:
             if self.has_fixed_steps:
                 self.origin, self.reached = np.where(at_event, self.s["t"], self.origin), -np.inf
                 self.s = self._with_length(self.s, np.where(at_event, self.step or 0.0, self.s["h"]))
+            if self.jumped is not None:
+                self._look_back(np.flatnonzero(self.jumped & at_event), t)
+                self.jumped = None
+
+    def _look_back(self, rows: np.ndarray, end: float) -> None:
+        """Take systems that were changed at an event back to its other side, if the motion turns back at once.
+
+        A ball is a rounding below the floor when it leaves it. If a step is longer than its flight, the ball is below
+        the floor at both ends. So shorter and shorter steps are tried, and the one after which an event's value is
+        farthest on the side that it was on before is taken, not beyond the time `end`, s.
+        """
+        if self.crossed is None or self.side is None or not len(rows):
+            return
+        k, n, s, B = len(rows), LOOKS, self.s, len(self.s["t"])
+        many = np.repeat(rows, n)
+        start = {name: s[name][many] for name in self.names}
+        h = s["h"][many] * np.tile(0.25 ** np.arange(n), k)
+        tau = np.broadcast_to(self.tau, (B, self.model.nv))[many]
+        parameters = [np.broadcast_to(p, (B, p.shape[-1]))[many] for p in self.parameters]
+        far = self._stepped(start, h, tau, parameters)
+        ahead = np.where(np.isfinite(far["g"]), far["g"] * self.side[many], -np.inf)
+        ahead = np.where(self.crossed[many], ahead, -np.inf).max(axis=1)
+        ahead = np.where((s["t"][many] + h < end), ahead, -np.inf).reshape(k, n)
+        best = np.argmax(ahead, axis=1)
+        back = np.flatnonzero(ahead[np.arange(k), best] > 0)
+        at = rows[back]
+        for name in set(far) - {"outcome", "h"}:
+            s[name] = s[name].copy()
+            s[name][at] = far[name][back * n + best[back]]
+        s["steps"] = s["steps"] + np.isin(np.arange(B), at)
+        if self.has_fixed_steps:
+            self.origin = np.where(np.isin(np.arange(B), at), s["t"], self.origin)
 
     def resume(self, t: float) -> Arrival:
         """Every system at time `t`, s; one that crossed an event in its last step is taken to the event."""
@@ -390,6 +426,7 @@ class BatchStepper:
         far, crossed = self._located(start, s["h"][rows], tau, parameters, directions)
         self.crossed = np.zeros((B, len(directions)), dtype=bool)
         self.crossed[rows] = crossed
+        self.side = np.sign(s["g"])
         met = far.get("outcome", Outcome.EVENT) == Outcome.EVENT
         for name, value in {**far, "event": np.where(met, np.argmax(crossed, axis=1), -1)}.items():
             s[name] = s[name].copy()
