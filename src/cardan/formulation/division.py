@@ -112,11 +112,12 @@ class Outline:
             joints.append(Joint(f"{j}", at.kind, at.parent, at.child, *frames))
         forces = tuple(_with_numbers(force, read) for force in self.forces)
         couplings = tuple(_coupling_with_numbers(coupling, read) for coupling in self.couplings)
+        constraints = tuple(_constraint_with_numbers(constraint, read) for constraint in self.constraints)
         bodies = tuple(Body(f"{b}", 1.0, np.zeros(3), np.eye(3)) for b in range(len(self.bodies)))
         tree = Tree(tuple(links), self.bodies, poses, nq, nv)
         model = Model(
             "component", gravity, bodies, tuple(joints), (), tree, self.cuts, forces=forces, couplings=couplings,
-            constraints=self.constraints,
+            constraints=constraints,
         )  # fmt: skip
         model.__dict__["separate"] = model
         return model
@@ -188,14 +189,35 @@ def _pose(numbers: np.ndarray) -> Pose:
     return Pose(numbers[:3], numbers[3:].reshape(3, 3))
 
 
-def _with_numbers(force: Force, read: _Reader) -> Force:
-    own = {name: read(force.numbers[name].size).reshape(force.numbers[name].shape) for name in force.kind.free_fields}
-    return replace(force, numbers={**force.numbers, **own})
+def _with_numbers(element: Any, read: _Reader) -> Any:
+    """A force element, or a constraint element, with its numbers that may be free."""
+    names = _free_names(element)
+    own = {name: read(element.numbers[name].size).reshape(element.numbers[name].shape) for name in names}
+    return replace(element, numbers={**element.numbers, **own})
+
+
+def _constraint_with_numbers(constraint: Constraint, read: _Reader) -> Constraint:
+    element = constraint.element
+    return constraint if element is None else replace(constraint, element=_with_numbers(element, read))
 
 
 def _coupling_with_numbers(coupling: Coupling, read: _Reader) -> Coupling:
     offset, added = read(1)[0], coupling.added
     return replace(coupling, offset=offset, added=None if added is None else tuple(read(len(added))))
+
+
+def _free_names(element: Any) -> list[str]:
+    """The numbers that an element has and that may be free."""
+    return [name for name in element.kind.free_fields if name in element.numbers]
+
+
+def _own_numbers(outline: Outline) -> list[Any]:
+    """Numbers of the forces, couplings and constraints of an outline, in the order in which they are read."""
+    parts = [np.ravel(force.numbers[name]) for force in outline.forces for name in _free_names(force)]
+    parts += [_numbers_of_coupling(coupling) for coupling in outline.couplings]
+    elements = [constraint.element for constraint in outline.constraints if constraint.element is not None]
+    parts += [np.ravel(element.numbers[name]) for element in elements for name in _free_names(element)]
+    return [x for part in parts for x in part]
 
 
 def _numbers_of_coupling(coupling: Coupling) -> list[Any]:
@@ -535,11 +557,8 @@ class Division:
             parts.append(tables.bodies[bodies[:, k]] if real else np.broadcast_to(HERE, (m, FRAME)))
         parts += [tables.joints[joints[:, k]] for k in range(joints.shape[1])]
         turns += [_FRAME_TURNS] * (len(outline.bodies) + 2 * joints.shape[1])
-        for k, force in enumerate(outline.forces):
-            for name in force.kind.free_fields:
-                parts.append(np.array([np.ravel(member.outline.forces[k].numbers[name]) for member in group]))
-        for k in range(len(outline.couplings)):
-            parts.append(np.array([_numbers_of_coupling(member.outline.couplings[k]) for member in group]))
+        if own_numbers := _own_numbers(outline):
+            parts.append(np.array([_own_numbers(member.outline) for member in group]).reshape(m, len(own_numbers)))
         numbers = np.concatenate(parts, axis=1)
         is_rotation = np.concatenate(turns)
         return numbers, np.pad(is_rotation, (0, numbers.shape[1] - len(is_rotation)))
@@ -687,7 +706,7 @@ def _outline_key(outline: Outline) -> Hashable:
         outline.cuts,
         tuple(_force_key(force) for force in outline.forces),
         tuple(couplings),
-        tuple(constraint.digest(str) for constraint in outline.constraints),
+        tuple(_constraint_key(constraint) for constraint in outline.constraints),
         outline.rows,
         outline.positions,
         outline.before,
@@ -696,9 +715,20 @@ def _outline_key(outline: Outline) -> Hashable:
     )
 
 
-def _force_key(force: Force) -> Any:
-    free = force.kind.free_fields
-    fixed = tuple((name, x.tobytes()) for name, x in sorted(force.numbers.items()) if name not in free)
-    shapes = tuple((name, force.numbers[name].shape) for name in free)
+def _force_key(force: Force) -> Hashable:
     graphs = tuple(graph_digest(graph) for graph in (force.function, force.graph) if graph is not None)
-    return force.kind.name, force.on, fixed, shapes, graphs
+    return force.kind.name, force.on, _fixed(force), graphs
+
+
+def _constraint_key(constraint: Constraint) -> Hashable:
+    element = constraint.element
+    if element is None:
+        return constraint.digest(str)
+    return element.kind.name, constraint.on, constraint.row, _fixed(element), graph_digest(element.graph)
+
+
+def _fixed(element: Any) -> Hashable:
+    """Numbers of an element that cannot be free, and the shapes of the others."""
+    names = _free_names(element)
+    fixed = tuple((name, x.tobytes()) for name, x in sorted(element.numbers.items()) if name not in names)
+    return fixed, tuple((name, element.numbers[name].shape) for name in names)
