@@ -160,8 +160,8 @@ POINTS = [0.0, 1.0, 2.0, 3.0]
     ("call", "words"),
     [
         (lambda: cd.table([0, 1, 2], [1, 2, 3]), "at least 4 points for two continuous derivatives, got 3"),
-        (lambda: cd.table([0, 1, 1, 2], POINTS), "x[2] is 1 after 1; a jump is not a value"),
-        (lambda: cd.table([0, 2, 1, 3], POINTS), "x[2] is 1 after 2; sort the points"),
+        (lambda: cd.table([0, 1, 1, 2], POINTS), "x[2] is 1 after 1, and x must ascend; a jump is not a value"),
+        (lambda: cd.table([0, 2, 1, 3], POINTS), "x[2] is 1 after 2, and x must ascend; sort the points"),
         (lambda: cd.table(POINTS, [0, np.nan, 1, 2]), "y[1] is nan; every entry must be a finite number"),
         (lambda: cd.table(POINTS, [0, 1]), "shape (4,) of its points, got (2,)"),
         (lambda: cd.table(POINTS, POINTS, ends="peridic"), "did you mean 'periodic'?"),

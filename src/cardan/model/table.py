@@ -33,7 +33,7 @@ BEYOND = 1e-12  # of the range: how far outside is still rounding
 CELLS = 4  # even cells for each knot, where knots are not evenly spaced
 
 Entry = Callable[[int, int], str]
-"""How messages call an entry: (axis, number); axis -1 is the values."""
+"""How messages call an entry, by axis and number, with what owns it; axis -1 is the values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -381,8 +381,8 @@ def _numbers(owner: str, what: str, given: Any, axis: int, entry: Entry | None) 
     bad = np.argwhere(~np.isfinite(found))
     if len(bad):
         at = tuple(int(k) for k in bad[0])
-        place = entry(axis, at[0]) if entry else f"{what}[{', '.join(map(str, at))}]"
-        raise InputError(f"{owner}: {place} is {found[at]}; every entry must be a finite number")
+        place = entry(axis, at[0]) if entry else f"{owner}: {what}[{', '.join(map(str, at))}]"
+        raise InputError(f"{place} is {found[at]}; every entry must be a finite number")
     return found
 
 
@@ -396,9 +396,9 @@ def _ascending(owner: str, letter: str, given: Any, smooth: int, axis: int, entr
     wrong = np.flatnonzero(np.diff(x) <= 0)
     if len(wrong):
         k = int(wrong[0]) + 1
-        place = entry(axis, k) if entry else f"{letter}[{k}]"
+        place = entry(axis, k) if entry else f"{owner}: {letter}[{k}]"
         fix = "a jump is not a value: move one of the two" if x[k] == x[k - 1] else "sort the points"
-        raise InputError(f"{owner}: {letter} must ascend, but {place} is {x[k]:g} after {x[k - 1]:g}; {fix}")
+        raise InputError(f"{place} is {x[k]:g} after {x[k - 1]:g}, and {letter} must ascend; {fix}")
     return x
 
 
