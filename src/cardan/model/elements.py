@@ -10,6 +10,7 @@ import numpy as np
 from cardan.errors import OBEYED, ModelError, UnknownNameError, nearest
 from cardan.model.body import Frame, Joint
 from cardan.model.constraint import Constraint
+from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.field import FUNCTIONS, each, frozen, not_negative
 from cardan.model.force import (
     BUSHING,
@@ -25,6 +26,7 @@ from cardan.model.force import (
     ForceKind,
 )
 from cardan.model.joint import Kind
+from cardan.model.law import CONTACT, STICKING, STOP
 from cardan.model.pose import numbers
 from cardan.model.tree import GROUND
 
@@ -45,7 +47,7 @@ class Elements:
         self._joint_places: dict[str, int] = {}
         self._forces: dict[str, Force] = {}
         self._couplings: dict[str, Coupling] = {}
-        self._constraints: dict[str, Constraint] = {}
+        self._constraints: dict[str, Constraint | ConstraintElement] = {}
 
     def spring(
         self, name: str, body1: str, body2: str, *, stiffness: float, length: float, at1: Any = (0.0, 0.0, 0.0),
@@ -127,15 +129,98 @@ class Elements:
         """
         return self.force(name, TORSION, joint, stiffness=stiffness, rest=rest, damping=damping)
 
-    def friction(self, name: str, joint: str, *, viscous: Any = 0.0, coulomb: Any = 0.0, smoothing: Any = 1e-3) -> str:
-        """Add friction along a joint's rates, `-viscous v - coulomb tanh(v / smoothing)`, and return its name.
+    def friction(
+        self, name: str, joint: str, *, viscous: Any = 0.0, coulomb: Any = 0.0, smoothing: Any = 1e-3,
+        static: Any = None, stribeck: Any = None, stick: bool = False, coefficient: Any = None,
+        static_coefficient: Any = None, radius: Any = None,
+    ) -> str:  # fmt: skip
+        """Add friction along a joint's rates, and return its name; a number, or one for each rate.
 
-        Units N m s/rad, N m, rad/s for an angle, N s/m, N, m/s for a length. A number, or one for each rate.
+        With `stick` it sticks (`model.laws`), in a joint with one coordinate: at rest the joint stays where it is until
+        the load is above `static`; sliding, friction is `coulomb`. Without, it is
+        `-viscous v - coulomb tanh(v / smoothing)` and does not stick: under a load F below `coulomb` the joint creeps,
+        at the speed `smoothing artanh(F / coulomb)` without a viscous part. A smaller `smoothing` creeps less and makes
+        the equations stiffer.
 
-        It does not stick: under a load F below `coulomb` the joint creeps, at the speed `smoothing artanh(F / coulomb)`
-        without a viscous part. A smaller `smoothing` creeps less and makes the equations stiffer.
+        Args:
+            name: unique among forces, motions and couplings.
+            joint: along whose coordinates it acts.
+            viscous: N m s/rad or N s/m.
+            coulomb: friction once it slides, N m or N.
+            smoothing: rad/s or m/s; without `stick` only.
+            static: friction at rest, N m or N; by default `coulomb`.
+            stribeck: speed over which friction falls from `static` to `coulomb`, rad/s or m/s; with `stick` it falls at
+                once by default.
+            stick: whether it sticks.
+            coefficient: adds this times the reaction of the joint, times `radius`; with `stick` only.
+            static_coefficient: the same at rest; by default `coefficient`.
+            radius: of the pin of a turning joint, m.
+
         """
-        return self.force(name, FRICTION, joint, viscous=viscous, coulomb=coulomb, smoothing=smoothing)
+        given = {
+            "static": static, "stribeck": stribeck, "coefficient": coefficient,
+            "static_coefficient": static_coefficient, "radius": radius,
+        }  # fmt: skip
+        more = {what: value for what, value in given.items() if value is not None}
+        if stick:
+            return self.force(name, STICKING, joint, viscous=viscous, coulomb=coulomb, **more)
+        for what in ("coefficient", "static_coefficient", "radius"):
+            if what in more:
+                raise ModelError(f"friction {name!r}: {what} is for friction that sticks; give stick=True")
+        if (static is None) != (stribeck is None):
+            raise ModelError(f"friction {name!r}: without stick=True, static and stribeck are given together")
+        return self.force(name, FRICTION, joint, viscous=viscous, coulomb=coulomb, smoothing=smoothing, **more)
+
+    def stop(
+        self, name: str, on: str | Sequence[str], gap: Callable[..., Any] | None = None, *, lower: Any = None,
+        upper: Any = None, restitution: float = 0.0, stiffness: Any = None, damping: Any = None,
+    ) -> str:  # fmt: skip
+        """Add a stop, and return its name: limits of a joint, or a gap between bodies that must not be negative.
+
+        Args:
+            name: unique among forces, motions and couplings.
+            on: a joint with one coordinate; or, with `gap`, the bodies that it depends on.
+            gap: `gap(t, poses, twists)` returns the gap (m) from time and poses of the bodies, as in `user_force`.
+            lower: least coordinate of the joint, rad or m.
+            upper: its largest coordinate.
+            restitution: of hard stops, from 0 to 1.
+            stiffness: of a compliant stop, N m/rad or N/m; a stop without is hard.
+            damping: of a compliant stop, N m s/rad or N s/m; it never pulls.
+
+        """
+        spring = {"stiffness": stiffness, "damping": damping, "lower": lower, "upper": upper}
+        more = {what: value for what, value in spring.items() if value is not None}
+        if gap is None:
+            if not isinstance(on, str):
+                raise ModelError(f"stop {name!r}: a stop between bodies needs a gap, a function of (t, poses, twists)")
+            return self.force(name, STOP, on, restitution=restitution, **more)
+        if lower is not None or upper is not None:
+            raise ModelError(f"stop {name!r}: lower and upper are limits of a joint; a gap has the limit 0")
+        return self.force(name, CONTACT, on, gap=gap, restitution=restitution, **more)
+
+    def contact(
+        self, name: str, bodies: str | Sequence[str], *, gap: Callable[..., Any],
+        tangent: Callable[..., Any] | None = None, friction: float | None = None, static: float | None = None,
+        stribeck: float | None = None, restitution: float = 0.0,
+    ) -> str:  # fmt: skip
+        """Add a hard contact between bodies with friction that sticks, and return its name.
+
+        Args:
+            name: unique among forces, motions and couplings.
+            bodies: the bodies that it depends on, each once.
+            gap: `gap(t, poses, twists)` returns the gap (m), as in `stop`.
+            tangent: `tangent(t, poses, twists)` returns the velocity of sliding (m/s), or two of them along directions
+                at right angles; affine in the twists.
+            friction: coefficient of friction: sliding friction is this times the normal force.
+            static: the coefficient at rest; by default the same.
+            stribeck: speed over which it falls from `static`, m/s; at once by default.
+            restitution: from 0 to 1.
+
+        """
+        given = {"coefficient": friction, "static_coefficient": static, "stribeck": stribeck}
+        more = {what: value for what, value in given.items() if value is not None}
+        function = gap if tangent is None else _gap_and_sliding(gap, tangent)
+        return self.force(name, CONTACT, bodies, gap=function, restitution=restitution, **more)
 
     def drive(self, name: str, joint: str, function: Callable[..., Any] | float) -> str:
         """Add a force along a joint's coordinates (N m or N), and return its name.
@@ -180,6 +265,8 @@ class Elements:
             if field.needed and what not in numbers:
                 raise ModelError(f"{owner}: {what!r} must be given")
             value = numbers.get(what, field.default)
+            if value is None and field.default is None:
+                continue
             if field.form in FUNCTIONS:
                 function = (
                     _read_function(owner, value, "t, poses, twists")
@@ -189,7 +276,10 @@ class Elements:
             else:
                 values |= field.read(owner, what, value, 0 if joint is None else joint.nv)
         kept = {what: frozen(value) for what, value in values.items()}
-        self._forces[name] = Force(name, kind, places, kept, function)
+        force = Force(name, kind, places, kept, function)
+        if kind.lawful is not None and kind.on == "joint":
+            kind.lawful(force, self.joints)  # rejects numbers that contradict each other
+        self._forces[name] = force
         return name
 
     def motion(self, name: str, joint: str, function: Callable[..., Any] | float) -> str:
@@ -256,11 +346,6 @@ class Elements:
             raise ModelError(f"{owner}: function must be a function of (t, poses, twists), got {function!r}")
         self._constraints[name] = Constraint(name, on, function, unit)
         return name
-
-    @property
-    def constraints(self) -> tuple[Constraint, ...]:
-        """The user's own constraints so far."""
-        return tuple(self._constraints.values())
 
     @property
     def joints(self) -> tuple[Joint, ...]:
@@ -348,6 +433,20 @@ def _read_function(owner: str, function: Any, arguments: str) -> Any:
     if not callable(function):
         raise ModelError(f"{owner}: function must be a function of ({arguments}), got {function!r}")
     return function
+
+
+def _gap_and_sliding(gap: Callable[..., Any], tangent: Callable[..., Any]) -> Callable[..., Any]:
+    """One function that returns the gap, then the velocities of sliding."""
+
+    def both(t: Any, poses: Any, twists: Any) -> list[Any]:
+        sliding = tangent(t, poses, twists)
+        if not isinstance(sliding, list | tuple):
+            import casadi as ca
+
+            sliding = ca.vertsplit(ca.vec(ca.SX(sliding)))
+        return [gap(t, poses, twists), *sliding]
+
+    return both
 
 
 def _read_effort(owner: str, function: Any, joint: Kind) -> Any:

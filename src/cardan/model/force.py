@@ -101,6 +101,11 @@ class ElementReading:
         """How many numbers it has."""
         return max(len(self.labels), 1)
 
+    @property
+    def element(self) -> Force:
+        """The element that it is read off."""
+        return self.force
+
     def graph(self, t: Scalar, *at: Any) -> Matrix:
         """Record it, with the arguments of the element's law; what a user's function gives is checked."""
         if self.force.kind.is_own:
@@ -129,6 +134,8 @@ class ForceKind:
             it is simpler than the two; by default it is computed from them.
         readings: what is read off it over time, by name (`cd.Reading`), beside what every element has: its force or
             wrench, power and energy.
+        lawful: `lawful(f, joints)` gives its rows with laws, a `model.law.LawfulElement`, or None if it has none. Its
+            `law` is then only what acts beside them.
 
     """
 
@@ -142,6 +149,7 @@ class ForceKind:
     file_name: str = ""
     power: Callable[..., Any] | None = None
     readings: Mapping[str, Reading] = field(default_factory=dict)
+    lawful: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
         """Check what can be checked without an element."""
@@ -206,6 +214,15 @@ class Force:
             return constant(value)
         return expression(scalar(value[()]))
 
+    @property
+    def free_fields(self) -> dict[str, Field]:
+        """The numbers that it has and that `model.free` may name."""
+        return {name: number for name, number in self.kind.free_fields.items() if name in self.numbers}
+
+    def number(self, name: str) -> Scalar:
+        """One number, the first of several; 0 where the element has no such number."""
+        return expression(scalar(self.numbers[name].ravel()[0])) if name in self.numbers else 0.0
+
     def law(self, t: Scalar, *at: Any) -> Any:
         """The law of its kind, at poses and twists or at a joint's `q` and `v`; of a user's as `build` traced it."""
         if self.graph is None:
@@ -245,7 +262,7 @@ class Force:
         if self.kind.on != "joint":
             return False
         stiff = self.kind is TORSION and bool(np.any(self.numbers["stiffness"]))
-        return stiff or depends(self.function, 1) or depends(self.graph, 1)
+        return stiff or self.kind.lawful is not None or depends(self.function, 1) or depends(self.graph, 1)
 
     def traced(self, joints: Sequence[Joint]) -> Force:
         """The same element with the user's function, and the law of a user's kind, as graphs; validates both."""
@@ -265,7 +282,9 @@ class Force:
             twists = [ca.SX.sym("v", 6) for _ in self.on]
             ports = [t, *(part for pose in poses for part in pose), *twists]
             arguments, still, sizes = (t, poses, twists), (poses,), (6,) * len(self.on)
-        listed = self.kind.on == "bodies"
+        listed = self.kind.on == "bodies" and self.kind.lawful is None
+        if self.kind.lawful is not None and self.function is not None:
+            sizes = (_length(self.owner, self.function, arguments),)
         result = self
         if self.function is not None:
             result = replace(self, function=trace(self.owner, self.function, ports, arguments, sizes, listed))
@@ -308,7 +327,8 @@ class Force:
         """What can be read off it; `bodies` are the names of all bodies."""
         own = self.kind.readings
         left_out = {*own, "wrench"} if "force" in own else {*own}  # wrenches say less clearly what the force says
-        table = {**own, **{name: r for name, r in _READINGS_OF_ALL[self.kind.on].items() if name not in left_out}}
+        of_all = {} if self.kind.lawful is not None else _READINGS_OF_ALL[self.kind.on]
+        table = {**own, **{name: r for name, r in of_all.items() if name not in left_out}}
         if self.kind.energy is not None:
             table["energy"] = ENERGY
         turns = [unit == "rad/s" for unit in joints[self.on[0]].kind.v_units] if self.kind.on == "joint" else []
@@ -371,7 +391,7 @@ class Coupling:
         import casadi as ca
 
         if self.function is None:
-            found = (ca.SX(self.offset), ca.SX(1, 1), ca.SX(1, 1))
+            found = (ca.SX(expression(self.offset)), ca.SX(1, 1), ca.SX(1, 1))
         else:
             s = ca.SX.sym("s")
             g = self.function(s)
@@ -585,8 +605,15 @@ def _torsion_power(f: Force, q: Matrix, v: Matrix) -> Scalar:
 
 
 def _friction(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
-    """Viscous part, and Coulomb's with its jump smoothed over a speed: it creeps where it should stick."""
-    return -(f["viscous"] * v) - f["coulomb"] * (v / f["smoothing"]).tanh()
+    """Viscous part, and Coulomb's with its jump smoothed over a speed: it creeps where it should stick.
+
+    With `static` the level falls from it to `coulomb` over the speed `stribeck`.
+    """
+    level = f["coulomb"]
+    if "static" in f.numbers:
+        more = f["static"] - level
+        level = level + where(more > 0, more, 0.0) * (-((v / f["stribeck"]) ** 2)).exp()
+    return -(f["viscous"] * v) - level * (v / f["smoothing"]).tanh()
 
 
 def _drive(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
@@ -719,6 +746,10 @@ FRICTION = ForceKind(
             "speed over which Coulomb friction changes sign, rad/s or m/s; it creeps where it should stick",
             EACH, POSITIVE, default=1e-3, letter="v0",
         ),
+        "static": Field("N m|N", "level at rest, N m or N; coulomb by default", EACH, NOT_NEGATIVE, None, "F_s"),
+        "stribeck": Field(
+            "rad/s|m/s", "speed over which it falls from static to coulomb, rad/s or m/s", EACH, POSITIVE, None, "v_s"
+        ),
     },
 )  # fmt: skip
 DRIVE = ForceKind(
@@ -798,6 +829,14 @@ def _run(owner: str, function: Any, arguments: tuple[Any, ...], what: str) -> An
                 f"{owner}: its {what} cannot be traced, {type(error).__name__}: {why}; it is run on CasADi "
                 "symbols, so use casadi.if_else for a choice, and functions of casadi or numpy, not of math"
             ) from error
+
+
+def _length(owner: str, function: Any, arguments: tuple[Any, ...]) -> int:
+    """How many numbers a user's function returns; `trace` checks them."""
+    if hasattr(function, "numel_out"):  # it is traced already
+        return int(function.numel_out(0))
+    value = _run(owner, function, arguments, "function")
+    return int(value.numel()) if is_symbol(value) else len(value) if isinstance(value, list | tuple | np.ndarray) else 1
 
 
 def _require_arguments(owner: str, function: Any, arguments: tuple[Any, ...], what: str) -> None:

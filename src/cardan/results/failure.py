@@ -193,6 +193,8 @@ def why(
     if outcome is Outcome.TOO_MANY_STEPS and request.max_steps is not None:
         other = "loosen rtol and atol" if integrator.chooses_steps else f"take steps longer than {request.step:g} s"
         return f"{request.max_steps} steps were not enough; allow more with max_steps, or {other}"
+    if outcome is Outcome.NO_JUMP:
+        return message
     with np.errstate(all="ignore"):
         cause = _not_finite(model, t, q, v, tau)
         if cause:

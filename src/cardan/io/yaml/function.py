@@ -37,6 +37,8 @@ from cardan.io.yaml.nodes import NodeReader, unknown_name
 from cardan.lookup import LOOKUP, SOURCE, called_functions, kind_of, label_of
 from cardan.model.body import Joint
 from cardan.model.constraint import Constraint
+from cardan.model.constraint_kind import ConstraintElement
+from cardan.model.field import GAP
 from cardan.model.force import Coupling, Force
 from cardan.model.joint import Kind
 from cardan.model.table import Table, table_of
@@ -166,6 +168,9 @@ def function_entries(force: Force, joints: tuple[Joint, ...], tables: WrittenTab
         efforts = [_calculated(effort) for effort in text.outputs[0]]
         return {force.kind.function: efforts[0] if len(efforts) == 1 else efforts} | _where(text)
     text = _expressions(traced.owner, traced.function, _body_variable(len(force.on)), tables)
+    if force.kind.fields[force.kind.function].form == GAP:
+        rows = [_calculated(x) for x in text.outputs[0]]
+        return {force.kind.function: rows[0] if len(rows) == 1 else rows} | _where(text)
     wrenches = []
     for column in text.outputs:
         six = [_calculated(x) for x in column]
@@ -180,6 +185,26 @@ def value_entries(element: Coupling | Constraint, tables: WrittenTables) -> Entr
     bodies = len(element.on) if isinstance(element, Constraint) else 0
     text = _expressions(element.owner, traced.function, _body_variable(bodies), tables)
     return {"value": f"={text.outputs[0][0]}"} | _where(text)
+
+
+def plain_function_entries(element: ConstraintElement, tables: WrittenTables) -> Entries:
+    """The functions of a constraint element as expressions of their arguments; they share their named values."""
+    import casadi as ca
+
+    entries: Entries = {}
+    if not element.functions:
+        return entries
+    names, graphs = [*element.functions], []
+    for name, function in element.functions.items():
+        graphs.append(function if _is_graph(function) else element.traced_function(name))
+    arguments = element.kind.fields[names[0]].arguments
+    if any(element.kind.fields[name].arguments != arguments for name in names):
+        raise ModelError(f"{element.owner}: its functions have different arguments, and files cannot hold them")
+    symbols = [ca.SX.sym(argument) for argument, _ in arguments]
+    whole = ca.Function("law", symbols, [graph(*symbols) for graph in graphs])
+    text = _expressions(element.owner, whole, lambda port, k: Name(arguments[port][0]), tables)
+    entries = {name: _calculated(column[0]) for name, column in zip(names, text.outputs, strict=True)}
+    return entries | _where(text)
 
 
 def _is_graph(function: Any) -> bool:

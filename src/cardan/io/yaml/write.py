@@ -18,14 +18,16 @@ import numpy as np
 from cardan.errors import FileError, ModelError
 from cardan.io.mesh_path import mesh_name
 from cardan.io.yaml.expression import number
-from cardan.io.yaml.function import WrittenTables, function_entries, value_entries
+from cardan.io.yaml.function import WrittenTables, function_entries, plain_function_entries, value_entries
 from cardan.io.yaml.read import SIZE_LIMIT, Description, read_yaml
 from cardan.io.yaml.schema import AXES as AXIS_NAMES
 from cardan.io.yaml.schema import SHAPES, VERSION
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.builder import SNAPPING, Mechanism
 from cardan.model.constraint import Constraint
-from cardan.model.field import AXES, AXIS, FUNCTIONS, MOMENT_AND_FORCE, POSE, SIX_AXES, Field
+from cardan.model.constraint_kind import ConstraintElement
+from cardan.model.constraint_table import constraint_kinds
+from cardan.model.field import AXES, AXIS, FUNCTION, FUNCTIONS, MOMENT_AND_FORCE, POSE, SIX_AXES, Field
 from cardan.model.force import Coupling, Force, force_kinds
 from cardan.model.idle_data import idle_data
 from cardan.model.inertia import check_inertia, read_inertia
@@ -91,7 +93,7 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
         "frames": {frame.name: _frame(frame, body_name) for frame in thing.frames},
         "forces": {force.name: _force(force, body_name, thing.joints, tables) for force in thing.forces},
         "constraints": {c.name: _coupling(c, joints, tables) for c in thing.couplings}
-        | {c.name: _constraint(c, body_name, tables) for c in thing.constraints},
+        | {c.name: _constraint(c, body_name, tables) for c in thing.own_constraints},
         "states": _states(thing),
         "actuators": {a.name: _actuator(a) for a in thing.actuators},
         "cut": _cut(thing),
@@ -400,14 +402,7 @@ def _force(force: Force, body_name: Any, joints: tuple[Joint, ...], tables: Writ
             f"{force.owner}: its kind is not registered; call cd.add_force with it, so that files can name it"
         )
     entries: Entries = {"type": kind.in_files}
-    if kind.on == "joint":
-        entries["joint"] = joints[force.on[0]].name
-    elif kind.bodies == 1:
-        entries["body"] = body_name(force.on[0])
-    elif kind.bodies == 2:
-        entries |= {"body1": body_name(force.on[0]), "body2": body_name(force.on[1])}
-    else:
-        entries["bodies"] = [body_name(b) for b in force.on]
+    entries |= {"joint": joints[force.on[0]].name} if kind.on == "joint" else _bodies(force, body_name)
     if force.function is not None:
         entries |= function_entries(force, joints, tables)
     for name, field in kind.fields.items():
@@ -416,17 +411,31 @@ def _force(force: Force, body_name: Any, joints: tuple[Joint, ...], tables: Writ
     return entries
 
 
-def _field(force: Force, name: str, field: Field) -> Entries:
-    """The entries of one number of a force element; none where it is the default."""
+def _bodies(element: Force | ConstraintElement, body_name: Any) -> Entries:
+    """The bodies of an element, as its kind writes them."""
+    names = [body_name(b) for b in element.on]
+    if element.kind.bodies == 1:
+        return {"body": names[0]}
+    return {"body1": names[0], "body2": names[1]} if element.kind.bodies == 2 else {"bodies": names}
+
+
+def _field(force: Force | ConstraintElement, name: str, field: Field) -> Entries:
+    """The entries of one number of an element; none where it is the default."""
     if field.form == AXES:
         return {name: "body"} if force.numbers["follows"] else {}
+    if name not in force.numbers:
+        return {}
     value = force.numbers[name]
     if field.form == MOMENT_AND_FORCE:
         return {key: _numbers(part) for key, part in (("moment", value[:3]), ("force", value[3:])) if part.any()}
     if field.form == POSE:
         pose = Pose(value, rotation=force.numbers[f"{name}_rotation"])
         return {} if _is_origin(pose) else {name: _pose(pose)}
-    if not field.needed and _same(value, np.broadcast_to(np.asarray(field.default, dtype=float), value.shape)):
+    if (
+        not field.needed
+        and field.default is not None
+        and _same(value, np.broadcast_to(np.asarray(field.default, dtype=float), value.shape))
+    ):
         return {}
     if field.form == SIX_AXES and _same(np.diag(np.diag(value)), value):
         value = np.diag(value)
@@ -444,9 +453,27 @@ def _coupling(coupling: Coupling, joints: list[str], tables: WrittenTables) -> E
     return entries if _same(coupling.offset, 0.0) else entries | {"offset": number(coupling.offset)}
 
 
-def _constraint(constraint: Constraint, body_name: Any, tables: WrittenTables) -> Entries:
+def _constraint(constraint: Constraint | ConstraintElement, body_name: Any, tables: WrittenTables) -> Entries:
+    if isinstance(constraint, ConstraintElement):
+        return _constraint_element(constraint, body_name, tables)
     entries: Entries = {"type": "user", "bodies": [body_name(b) for b in constraint.on]}
     return entries | value_entries(constraint, tables) | ({} if constraint.unit == "m" else {"unit": constraint.unit})
+
+
+def _constraint_element(element: ConstraintElement, body_name: Any, tables: WrittenTables) -> Entries:
+    kind = element.kind
+    if constraint_kinds().get(kind.in_files) is not kind:
+        raise ModelError(
+            f"{element.owner}: its kind is not registered; call cd.add_constraint with it, so that files can name it"
+        )
+    entries: Entries = {"type": kind.in_files} | _bodies(element, body_name)
+    entries |= plain_function_entries(element, tables)
+    for name, field in kind.fields.items():
+        if field.form != FUNCTION:
+            entries |= _field(element, name, field)
+    if element.holds != tuple(k for k, row in enumerate(kind.rows) if row.held):
+        entries["holds"] = [kind.rows[k].name for k in element.holds]
+    return entries
 
 
 def _numbers(array: np.ndarray) -> Any:
