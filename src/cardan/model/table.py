@@ -81,6 +81,13 @@ class Table:
         """Pickle it without its graphs."""
         return Table, (self.name, self.axes, self.values, self.smooth, self.ends)
 
+    def with_integral(self) -> casadi.Function:
+        """The function of time, which it does not depend on, and of x that gives the value at x and the integral."""
+        import casadi as ca
+
+        t, x = ca.SX.sym("t"), ca.SX.sym("x")
+        return ca.Function("law", [t, x], [self.graph(x), self._integral_graph(x)])
+
     # numbers
 
     def _evaluated(self, function: casadi.Function, graph: Callable[..., Any], at: tuple[Any, ...]) -> Any:
@@ -127,7 +134,9 @@ class Table:
 
     def _place(self, *at: Any) -> tuple[Any, list[Any], Any]:
         """Row of the coefficients, distance from the knot along each axis, and turns of a periodic first axis."""
-        row, h, turns = 0, [], 0
+        row: Any = 0
+        turns: Any = 0
+        h: list[Any] = []
         for axis, x in zip(self._axes, at, strict=True):
             own, distance, turns_here = axis.place(x)
             row, turns = row * (len(axis.x) + 1) + own, turns_here if not h else turns

@@ -8,8 +8,8 @@
     atom        number [unit] | name | name[i] | name[i, j] | function(comparison, ...) | (comparison)
 
 A unit after a number is one word, `12 mm`, or anything in brackets, `2.5 [N/m]`. There are no attributes, strings,
-assignments, or functions but those in the table below and the tables of the file. Length, size and depth are limited, so that reading any text is
-quick.
+assignments, or functions but those in the table below and the tables of the file. Length, size and depth are limited,
+so that reading any text is quick.
 
 The value is a number with its dimension where that is known, or a CasADi graph where it contains symbols. A parameter
 without a unit, and time, q and v, are plain SI numbers of unknown dimension. Different quantities cannot be added or

@@ -38,7 +38,7 @@ from cardan.lookup import LOOKUP, SOURCE, called_functions, kind_of, label_of
 from cardan.model.body import Joint
 from cardan.model.constraint import Constraint
 from cardan.model.constraint_kind import ConstraintElement
-from cardan.model.field import GAP
+from cardan.model.field import GAP, TABLE
 from cardan.model.force import Coupling, Force
 from cardan.model.joint import Kind
 from cardan.model.table import Table, table_of
@@ -163,6 +163,9 @@ class WrittenTables:
 def function_entries(force: Force, joints: tuple[Joint, ...], tables: WrittenTables) -> Entries:
     """The function of a force element as expressions."""
     traced = force.traced(joints) if not _is_graph(force.function) else force
+    if force.kind.fields[force.kind.function].form == TABLE:
+        sources = [f for f in called_functions(traced.function).values() if kind_of(f.name()) == SOURCE]
+        return {force.kind.function: tables.name_of(sources[0])}
     if force.kind.on == "joint":
         text = _expressions(traced.owner, traced.function, _drive_variable(joints[force.on[0]].kind), tables)
         efforts = [_calculated(effort) for effort in text.outputs[0]]

@@ -28,7 +28,7 @@ from cardan.model.body import JointData
 from cardan.model.builder import SNAPPING, Mechanism
 from cardan.model.constraint_kind import ConstraintKind
 from cardan.model.constraint_table import constraint_kinds
-from cardan.model.field import EFFORT, FUNCTION, FUNCTIONS, GAP, MOMENT_AND_FORCE, Field
+from cardan.model.field import EFFORT, FUNCTION, FUNCTIONS, GAP, MOMENT_AND_FORCE, TABLE, Field
 from cardan.model.force import ForceKind, force_kinds
 from cardan.model.joint import Free, Kind, joint_types
 from cardan.model.model import Model
@@ -293,7 +293,7 @@ class _MechanismReader:
             if kind.bodies == 2:
                 on = (values["body1"], values["body2"])
             for what, field in kind.fields.items():
-                if field.form in FUNCTIONS:
+                if field.form in FUNCTIONS and field.form != TABLE:
                     read = {EFFORT: self.efforts, GAP: self.gap}.get(field.form, self.wrenches)
                     values[what] = read(reader, kind, values)
                 elif field.form == MOMENT_AND_FORCE:

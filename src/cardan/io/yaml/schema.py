@@ -493,6 +493,13 @@ WRENCH: Entries = {
 }
 
 
+def _read_table_name(reader: NodeReader) -> Any:
+    """A table of the file by its name."""
+    if not reader.tables:
+        raise reader.error("names a table, and the file has none; add a section 'tables'")
+    return reader.tables[reader.choice(tuple(reader.tables))]
+
+
 # What a field of `cardan.model` is in a file, by its form.
 FORMS: dict[str, Callable[[Field], Form | None]] = {
     declared.NUMBER: lambda field: number(quantity_of(field.unit)),
@@ -505,6 +512,7 @@ FORMS: dict[str, Callable[[Field], Form | None]] = {
     declared.EFFORT: lambda field: function(many=True),
     declared.WRENCHES: lambda field: None,
     declared.FUNCTION: lambda field: function(),
+    declared.TABLE: lambda field: Form(_read_table_name, TEXT.schema),
     declared.GAP: lambda field: function(many=True),
 }
 
@@ -555,7 +563,8 @@ def _element_entries(owner: str, kind: ForceKind | ConstraintKind, *taken: str) 
     entries = _declared(owner, kind.fields)
     if same := sorted(entries.keys() & {*on, "type", "where", *taken}):
         raise ModelError(f"{owner}: its field {same[0]!r} has the name of another entry; rename it")
-    return on | entries | ({"where": WHERE} if kind.function else {})
+    shares = kind.function and kind.fields[kind.function].form != declared.TABLE
+    return on | entries | ({"where": WHERE} if shares else {})
 
 
 def own_joints() -> dict[str, Entries]:

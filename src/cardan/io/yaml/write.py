@@ -526,7 +526,9 @@ def _entry(key: str, value: Any, depth: int, inline: bool | None = None) -> list
         return [head, *(line for k, v in value.items() for line in _entry(k, v, depth + 1))]
     if len(value) > MANY and not any(isinstance(item, dict | list) for item in value):
         blanks = "  " * (depth + 2)
-        return fill(short, WIDTH, initial_indent=f"{head} ", subsequent_indent=blanks, break_on_hyphens=False).split("\n")
+        return fill(short, WIDTH, initial_indent=f"{head} ", subsequent_indent=blanks, break_on_hyphens=False).split(
+            "\n"
+        )
     return [head, *(line for item in value for line in _item(item, depth + 1))]
 
 
