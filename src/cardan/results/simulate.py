@@ -37,6 +37,7 @@ from cardan.integrate.stepper import Outcome, Stepper
 from cardan.machines.cuda.place import Place, place_of
 from cardan.model.memory import require_model
 from cardan.model.model import Model, State
+from cardan.model.parameter import STATE
 from cardan.model.values import batch, floats, number, one, shown
 from cardan.on_card import is_device_array
 from cardan.results.energy_balance import EnergyBalance, energy_balance, warn_of_energy
@@ -207,6 +208,7 @@ def plan(
     times = _times(start, duration, samples)
     request = Request(step, rtol, atol, max_step, max_steps, events, threads, stops_of(times, breaks), precision)
     _require_steps(integrator, step, max_step, start, duration)
+    _require_states(model, integrator, precision)
     found = formulation_of(model, formulation)
     prepare(model, found)
     require_smooth_motions(model, start, start + duration)
@@ -604,6 +606,18 @@ def _require_steps(integrator: Integrator, step: float | None, max_step: float, 
             f"simulate: method {integrator.name!r} takes steps of fixed length, and step={step:g} s is longer than "
             f"max_step={max_step:g} s; leave out max_step"
         )
+
+
+def _require_states(model: Model, integrator: Integrator, precision: str) -> None:
+    """Reject a method, or a precision, in which the variables of a model that have rates are not integrated."""
+    named = [p.name for p in model.parameters if p.role == STATE]
+    if named and not integrator.has_states:
+        raise InputError(
+            f"simulate: variable {named[0]!r} has a rate, and method {integrator.name!r} does not integrate such "
+            "variables; take 'dormand_prince', 'rk4' or 'euler'"
+        )
+    if named and precision != DOUBLE:
+        raise InputError(f"simulate: variable {named[0]!r} has a rate, which is integrated in float64 only")
 
 
 def _require_sensitivities(model: Model, integrator: Integrator, names: tuple[str, ...], store: Any) -> None:
