@@ -153,10 +153,10 @@ def _kernel_of(model: Model, graph: Any) -> Kernel:
 class TracedChange(Transition):
     """A change that is recorded once as a graph and compiled: `then`, and `limit` where events accumulate."""
 
-    def __init__(self, model: Model, event: Event) -> None:
-        self.model, self.who = model.unbound, f"event {event.name!r}: then"
-        self.acts = [self._act(self.who, event.then)]
-        self.limits = [self._act(f"event {event.name!r}: limit", event.limit)] if event.limit is not None else []
+    def __init__(self, model: Model, who: str, then: Any, limit: Any = None) -> None:
+        self.model = model.unbound
+        self.acts = [self._act(who, then)]
+        self.limits = [self._act(f"{who}, limit", limit)] if limit is not None else []
 
     def _act(self, who: str, then: Any) -> tuple[str, Kernel | None, _Slots]:
         graph, slots = trace_change(who, self.model, then)
@@ -277,5 +277,5 @@ def _impulse(
 def transition_of(model: Model, event: Event) -> Transition | None:
     """What an event changes, if it changes anything."""
     if event.then is not None:
-        return TracedChange(model, event)
+        return TracedChange(model, f"event {event.name!r}: then", event.then, event.limit)
     return CalledChange(model, event) if event.call is not None else None

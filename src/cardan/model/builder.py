@@ -332,7 +332,10 @@ class Mechanism(ConstraintElements):
             parameters=variable_parameters(self.variables),
         )  # fmt: skip
 
-    def variable(self, name: str, value: Any = 0.0, *, unit: str = "", rate: Any = None, linear: bool = False) -> str:
+    def variable(
+        self, name: str, value: Any = 0.0, *, unit: str = "", rate: Any = None, linear: bool = False,
+        every: float | None = None, update: Any = None,
+    ) -> str:  # fmt: skip
         """Add a number that belongs to no element, and return its name; events, forces and drives may read it.
 
         Args:
@@ -342,6 +345,8 @@ class Mechanism(ConstraintElements):
             rate: function of an instant that returns the rate, in `unit`/s: a state, integrated with the motion.
                 Without it the number is held, and changed by events and by `cd.simulate(..., inputs=...)` only.
             linear: whether an input is given by straight lines between its times, and not held from one to the next.
+            every: interval, s, at which a sampled variable takes a new value, first at the start of a run.
+            update: function of an instant that returns this value; it is held until the next.
 
         """
         self._claim_variable(name)
@@ -354,12 +359,17 @@ class Mechanism(ConstraintElements):
                 "an input that is given over time has no rate" if linear else f"rate must be a function, got {rate!r}"
             )
             raise ModelError(f"{owner}: {told}")
+        if (every is None) != (update is None) or (update is not None and (rate is not None or linear)):
+            raise ModelError(f"{owner}: give every= and update= together, without rate= and linear=")
+        interval = 0.0 if every is None else float(numbers(owner, "every", every, ()))
+        if every is not None and not (interval > 0 and callable(update)):
+            raise ModelError(f"{owner}: every must be above 0 s and update a function, got {every!r} and {update!r}")
         slope = f"{name}.slope" if linear else ""
         if linear:
             self._claim_variable(slope)
             self._variables[slope] = Variable(slope, frozen(np.zeros(start.size)), f"{unit or '1'}/s")
             rate = lambda s: s[slope]
-        self._variables[name] = Variable(name, start, unit, rate, slope)
+        self._variables[name] = Variable(name, start, unit, rate, slope, interval, update)
         return name
 
     def _claim_variable(self, name: str) -> None:

@@ -20,7 +20,8 @@ class Variable:
 
     `value` (size,) is the nominal one, at which runs begin. `rate` is None for one that is held, else a function of an
     instant that returns the rates (size,), in `unit`/s. `slope` is the name of the variable that is the rate of an
-    input which is given by straight lines over time.
+    input which is given by straight lines over time. One that is sampled takes the value `update` of the instant every
+    `every` seconds.
     """
 
     name: str
@@ -28,6 +29,8 @@ class Variable:
     unit: str = ""
     rate: Callable[[Any], Any] | None = field(default=None, repr=False)
     slope: str = ""
+    every: float = 0.0
+    update: Callable[[Any], Any] | None = field(default=None, repr=False)
 
     @property
     def owner(self) -> str:
