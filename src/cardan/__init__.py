@@ -81,6 +81,7 @@ if TYPE_CHECKING:
     )
     from cardan.analysis.synthesis.synthesise import Synthesis, SynthesisSolution, synthesise
     from cardan.formulation.formulation import Formulation
+    from cardan.formulation.instant import Instant
     from cardan.formulation.registry import add_formulation
     from cardan.formulation.tree import TreeFormulation
     from cardan.functions.along_constraints import independent_coordinates
@@ -134,7 +135,7 @@ if TYPE_CHECKING:
     from cardan.functions.state_convention import state_from, state_to
     from cardan.functions.torch_function import torch_function
     from cardan.integrate.changes import Change
-    from cardan.integrate.events import Event, Instant
+    from cardan.integrate.events import Event
     from cardan.integrate.integrators import (
         BDF,
         RK4,
@@ -153,8 +154,8 @@ if TYPE_CHECKING:
     from cardan.machines.ufunc.threads import get_threads, set_threads
     from cardan.model import shape
     from cardan.model.particles import Particle, ParticleSystem
-    from cardan.model.table import Table
     from cardan.model.spatial_particles import SpatialParticles, four_particles, particles_in_space
+    from cardan.model.table import Table
     from cardan.readable.symbols import Symbols
     from cardan.results.comparison import Comparison, Difference, compare
     from cardan.results.drawing.draw import draw
@@ -205,6 +206,7 @@ _LAZY = {
         "analysis.kinematics.targets": "Target",
         "analysis.kinematics.workspace": "Workspace workspace",
         "formulation.formulation": "Formulation",
+        "formulation.instant": "Instant",
         "formulation.registry": "add_formulation",
         "formulation.tree": "TreeFormulation",
         "functions.along_constraints": "independent_coordinates",
@@ -227,7 +229,7 @@ _LAZY = {
         "functions.torch_function": "torch_function",
         "textbook": "textbook",
         "integrate.changes": "Change",
-        "integrate.events": "Event Instant",
+        "integrate.events": "Event",
         "integrate.integrators": "Adams Alpha BDF DormandPrince Gear Integrator RK4 RungeKutta SemiImplicitEuler "
         "add_method",
         "io.load": "load load_mechanism save",

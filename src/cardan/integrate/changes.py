@@ -20,6 +20,7 @@ import numpy as np
 
 from cardan.algebra.matrix import is_symbol
 from cardan.errors import CardanError, InputError, UnknownNameError, nearest
+from cardan.formulation.instant import Instant
 from cardan.formulation.spatial import SPATIAL
 from cardan.integrate.transition import Jump, Moment, Transition
 from cardan.machines.ufunc.kernel import Kernel, compile_program
@@ -30,7 +31,7 @@ from cardan.program.program import Port, Program
 from cardan.structure.kernels import equations_at, symbolic
 
 if TYPE_CHECKING:
-    from cardan.integrate.events import Event, Instant
+    from cardan.integrate.events import Event
 
 FITS = 1e-9  # relative residual of rates that fit the constraints
 RANK = 1e-10  # singular values below this, relative to the largest, are zero
@@ -104,9 +105,7 @@ def _column(who: str, what: str, value: Any, size: int) -> Any:
     return ca.densify(found).reshape((size, 1))
 
 
-def trace_change(
-    who: str, model: Model, instant_of: Callable[..., Instant], then: Callable[[Instant], Any]
-) -> tuple[Any, _Slots]:
+def trace_change(who: str, model: Model, then: Callable[[Instant], Any]) -> tuple[Any, _Slots]:
     """CasADi function `(t, q, v, p) -> w, p'` of a user's change, and where its entries go.
 
     `w` are the rates that it gives, of the joints named or all; `p'` the values of the parameters named.
@@ -114,10 +113,10 @@ def trace_change(
     import casadi as ca
 
     t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-    _, p = symbolic(model)
+    written, p = symbolic(model)
     try:
         with plain_symbols():
-            change = then(instant_of(model, t, q, v))
+            change = then(Instant(written, t, q, v))
     except CardanError as error:
         raise InputError(f"{who}: {error}") from None
     except Exception as error:
@@ -151,24 +150,16 @@ def _kernel_of(model: Model, graph: Any) -> Kernel:
     return compile_program(Program("change", tuple(inputs), outputs, key, lambda: function))
 
 
-def instant_at(model: Model, t: Any, q: Any, v: Any) -> Instant:
-    """An instant of symbols, with the model's free parameters by name."""
-    from cardan.integrate.events import Instant
-
-    written, p = symbolic(model)
-    return Instant(written, t, q, v, p, model.parameters)
-
-
 class TracedChange(Transition):
     """A change that is recorded once as a graph and compiled: `then`, and `limit` where events accumulate."""
 
-    def __init__(self, model: Model, event: Event) -> None:
-        self.model, self.who = model.unbound, f"event {event.name!r}: then"
-        self.acts = [self._act(self.who, event.then)]
-        self.limits = [self._act(f"event {event.name!r}: limit", event.limit)] if event.limit is not None else []
+    def __init__(self, model: Model, who: str, then: Any, limit: Any = None) -> None:
+        self.model = model.unbound
+        self.acts = [self._act(who, then)]
+        self.limits = [self._act(f"{who}, limit", limit)] if limit is not None else []
 
     def _act(self, who: str, then: Any) -> tuple[str, Kernel | None, _Slots]:
-        graph, slots = trace_change(who, self.model, instant_at, then)
+        graph, slots = trace_change(who, self.model, then)
         empty = not graph.numel_out(0) and not graph.numel_out(1)
         return who, None if empty else _kernel_of(self.model, graph), slots
 
@@ -286,5 +277,5 @@ def _impulse(
 def transition_of(model: Model, event: Event) -> Transition | None:
     """What an event changes, if it changes anything."""
     if event.then is not None:
-        return TracedChange(model, event)
+        return TracedChange(model, f"event {event.name!r}: then", event.then, event.limit)
     return CalledChange(model, event) if event.call is not None else None

@@ -9,17 +9,12 @@ from weakref import WeakSet
 
 import numpy as np
 
-from cardan.algebra.matrix import Matrix, Scalar, constant, is_symbol, where
-from cardan.algebra.rotation import cross
+from cardan.algebra.matrix import Matrix, is_symbol, where
 from cardan.errors import CardanError, InputError
-from cardan.formulation.kinematics import MOTION
-from cardan.formulation.recursion import run
+from cardan.formulation.instant import Instant
 from cardan.model.elements import read_name
 from cardan.model.model import Model
-from cardan.model.parameter import NONE, Parameters
 from cardan.model.plain_symbols import plain_symbols
-from cardan.model.tree import GROUND
-from cardan.model.values import one
 from cardan.structure.kernels import symbolic
 
 ACTIONS = ("stop", "record", "change")
@@ -80,57 +75,6 @@ class Event:
             )
 
 
-@dataclass(frozen=True)
-class Instant:
-    """Time and state of the mechanism as symbols, for an event's expression.
-
-    Time `t` is in s, coordinates `q` (nq,) in rad and m, rates `v` (nv,) in rad/s and m/s. Free parameters are read by
-    name: `s["spring.stiffness"]`.
-    """
-
-    model: Model
-    t: Scalar
-    q: Matrix
-    v: Matrix
-    p: Matrix | None = None
-    parameters: Parameters = NONE
-
-    def __getitem__(self, name: str) -> Matrix:
-        """A free parameter by name: a scalar, or all its numbers."""
-        found = self.parameters.slice_of(name)  # refuses a name that is not free
-        assert self.p is not None
-        return self.p[found]
-
-    def coordinate(self, joint: str) -> Matrix:
-        """Coordinates of a tree joint."""
-        return self.q[self.model.q_slice(joint)]
-
-    def rate(self, joint: str) -> Matrix:
-        """Rates of a tree joint."""
-        return self.v[self.model.v_slice(joint)]
-
-    def position(self, body: str, point: Sequence[float] = (0.0, 0.0, 0.0)) -> Matrix:
-        """Position (3,) of a point of a body or frame, in ground components, m."""
-        link, pose = self.model.placement(body)
-        at = constant(pose.position + pose.rotation @ one("position", "point", point, 3))
-        node = self._node(link)
-        return at if node is None else node.r0 + node.R @ at
-
-    def velocity(self, body: str, point: Sequence[float] = (0.0, 0.0, 0.0)) -> Matrix:
-        """Velocity (3,) of a point of a body or frame, in ground components, m/s."""
-        link, pose = self.model.placement(body)
-        at = constant(pose.position + pose.rotation @ one("velocity", "point", point, 3))
-        node = self._node(link)
-        if node is None:
-            return at * 0
-        return node.R @ (node.v[3:] + cross(node.v[:3], at))
-
-    def _node(self, link: int) -> Any:
-        if link == GROUND:
-            return None
-        return run(MOTION, self.model, {"q": self.q, "v": self.v}).links[link]
-
-
 # As graphs
 
 
@@ -147,7 +91,7 @@ def trace_events(model: Model, events: Sequence[Event]) -> Any:
         raise InputError(f"event {twice!r} is given twice; give each its own name")
     t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
     written, p = symbolic(model)
-    instant = Instant(written, t, q, v, p, model.parameters)
+    instant = Instant(written, t, q, v)
     values = []
     for event in events:
         try:

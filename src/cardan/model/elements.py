@@ -11,12 +11,14 @@ from cardan.errors import OBEYED, ModelError, UnknownNameError, nearest
 from cardan.model.body import Frame, Joint
 from cardan.model.constraint import Constraint
 from cardan.model.constraint_kind import ConstraintElement
-from cardan.model.field import FUNCTIONS, each, frozen, not_negative
+from cardan.model.field import FUNCTIONS, TABLE, each, frozen, not_negative
 from cardan.model.force import (
     BUSHING,
     DAMPER,
     DRIVE,
     FRICTION,
+    NONLINEAR_SPRING,
+    NONLINEAR_TORSION,
     SPRING,
     TORSION,
     USER_FORCE,
@@ -28,6 +30,7 @@ from cardan.model.force import (
 from cardan.model.joint import Kind
 from cardan.model.law import CONTACT, STICKING, STOP
 from cardan.model.pose import numbers
+from cardan.model.table import Table
 from cardan.model.tree import GROUND
 
 # The argument with the point on a body, by the argument with the body.
@@ -71,6 +74,41 @@ class Elements:
         """
         ends = (body1, body2)
         return self.force(name, SPRING, ends, stiffness=stiffness, length=length, damping=damping, at1=at1, at2=at2)
+
+    def nonlinear_spring(
+        self, name: str, body1: str, body2: str, *, tension: Table, length: float = 0.0, damping: float = 0.0,
+        at1: Any = (0.0, 0.0, 0.0), at2: Any = (0.0, 0.0, 0.0),
+    ) -> str:  # fmt: skip
+        """Add a spring between two points whose tension is a table of its stretch, and return its name.
+
+        It pulls with `tension(l - length) + damping ldot`, `l` (m) the distance of the points. Its energy is the
+        integral of the table from stretch 0 on.
+
+        Args:
+            name: unique among forces, motions and couplings.
+            body1: body name, or `ground`.
+            body2: body name, or `ground`.
+            tension: a `cd.table` of N over m.
+            length: m, from which the stretch counts.
+            damping: N s/m.
+            at1: the point (3,) on body1, m, in its frame.
+            at2: the point (3,) on body2, m, in its frame.
+
+        """
+        ends, numbers = (body1, body2), {"length": length, "damping": damping, "at1": at1, "at2": at2}
+        return self.force(name, NONLINEAR_SPRING, ends, tension=tension, **numbers)
+
+    def nonlinear_torsion(
+        self, name: str, joint: str, *, effort: Table, rest: float = 0.0, damping: float = 0.0
+    ) -> str:  # fmt: skip
+        """Add a spring along a joint with one coordinate whose force is a table; return its name.
+
+        The force is `-effort(q - rest) - damping v`: a `cd.table` of N m over rad, or of N over m. Its energy is the
+        integral of the table from deflection 0 on.
+        """
+        owner = f"nonlinear torsion {name!r}"
+        _require_one(owner, joint, self._joint(owner, joint)[1])
+        return self.force(name, NONLINEAR_TORSION, joint, effort=effort, rest=rest, damping=damping)
 
     def damper(
         self, name: str, body1: str, body2: str, *, damping: float, at1: Any = (0.0, 0.0, 0.0),
@@ -267,7 +305,9 @@ class Elements:
             value = numbers.get(what, field.default)
             if value is None and field.default is None:
                 continue
-            if field.form in FUNCTIONS:
+            if field.form == TABLE:
+                function = _read_characteristic(owner, what, value)
+            elif field.form in FUNCTIONS:
                 function = (
                     _read_function(owner, value, "t, poses, twists")
                     if joint is None
@@ -447,6 +487,12 @@ def _gap_and_sliding(gap: Callable[..., Any], tangent: Callable[..., Any]) -> Ca
         return [gap(t, poses, twists), *sliding]
 
     return both
+
+
+def _read_characteristic(owner: str, what: str, value: Any) -> Table:
+    if not isinstance(value, Table) or len(value.axes) != 1:
+        raise ModelError(f"{owner}: {what} must be a cd.table of one argument, got {value!r}")
+    return value
 
 
 def _read_effort(owner: str, function: Any, joint: Kind) -> Any:

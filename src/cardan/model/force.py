@@ -42,6 +42,7 @@ from cardan.model.field import (
     POSITIVE,
     SIX_AXES,
     STIFFNESS,
+    TABLE,
     VECTOR,
     WRENCHES,
     Field,
@@ -49,7 +50,7 @@ from cardan.model.field import (
 from cardan.model.graph_digest import graph_digest
 from cardan.model.plain_symbols import plain_symbols
 from cardan.model.row import RowLabel
-from cardan.model.table import outside, require_smooth
+from cardan.model.table import Table, outside, require_smooth
 from cardan.model.values import counted, floats
 
 # Added to a spring's squared length (m^2) before the root: the force is finite and smooth at zero length, and
@@ -268,6 +269,8 @@ class Force:
         """The same element with the user's function, and the law of a user's kind, as graphs; validates both."""
         if self.function is None and self.kind.is_own:
             return self
+        if isinstance(self.function, Table):
+            return replace(self, function=self.function.with_integral())
         import casadi as ca
 
         t = ca.SX.sym("t")
@@ -518,6 +521,32 @@ def _spring_energy(f: Force, poses: Sequence[BodyPose]) -> Scalar:
     return f["stiffness"] * stretch * stretch / 2
 
 
+# Springs whose tension, and torque, is a table of the stretch.
+
+
+def _nonlinear_pull(f: Force, square: Scalar, rate: Scalar) -> Scalar:
+    """Tension `T(l - l0) + c ldot`, over `l`."""
+    l = sqrt(square)
+    return f.function(0.0, l - f["length"])[0] / l + f["damping"] * rate / square
+
+
+def _nonlinear_spring(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> list[Matrix]:
+    return _pulled(f, poses, twists, _nonlinear_pull)
+
+
+def _nonlinear_spring_energy(f: Force, poses: Sequence[BodyPose]) -> Scalar:
+    _, square, _ = _line(f, poses, [zeros(6, None, poses[0].rotation)] * 2)
+    return f.function(0.0, sqrt(square) - f["length"])[1] - f.function(0.0, 0.0)[1]
+
+
+def _nonlinear_torsion(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
+    return -f.function(0.0, q - f["rest"])[0] - f["damping"] * v
+
+
+def _nonlinear_torsion_energy(f: Force, q: Matrix) -> Scalar:
+    return f.function(0.0, q - f["rest"])[1] - f.function(0.0, 0.0)[1]
+
+
 # The bushing: `x = (theta, d)` is the rotation vector and displacement of frame 2 in frame 1, in its components.
 
 
@@ -731,6 +760,29 @@ TORSION = ForceKind(
     },
     readings={"deflection": Reading("rad|m", "coordinate less that at rest", lambda f, t, q, v: q - f["rest"], None)},
 )  # fmt: skip
+NONLINEAR_SPRING = ForceKind(
+    "nonlinear spring", "bodies", _nonlinear_spring, _nonlinear_spring_energy, bodies=2, mark="spring",
+    file_name="nonlinear_spring", power=_spring_power, readings=_line_readings(_nonlinear_pull),
+    fields={
+        "tension": Field("N", "a table of the tension, N, over the stretch, m", TABLE, free=False),
+        "length": Field("m", "m, from which the stretch counts", rule=NOT_NEGATIVE, default=0.0, letter="l0"),
+        "damping": Field("N s/m", "N s/m", rule=NOT_NEGATIVE, default=0.0, letter="d", linear=True),
+        "at1": ON_BODY1, "at2": ON_BODY2,
+    },
+)  # fmt: skip
+NONLINEAR_TORSION = ForceKind(
+    "nonlinear torsion", "joint", _nonlinear_torsion, _nonlinear_torsion_energy, mark="torsion",
+    file_name="nonlinear_torsion", power=_torsion_power,
+    fields={
+        "effort": Field("N m|N", "a table of what pulls back, N m or N, over the deflection", TABLE, free=False),
+        "rest": Field("rad|m", "rad or m, from which the deflection counts", EACH, default=0.0, letter="q0"),
+        "damping": Field(
+            "N m s/rad|N s/m", "N m s/rad or N s/m", EACH, NOT_NEGATIVE, default=0.0, letter="d", data="damping",
+            linear=True,
+        ),
+    },
+    readings={"deflection": Reading("rad|m", "coordinate less that at rest", lambda f, t, q, v: q - f["rest"], None)},
+)  # fmt: skip
 FRICTION = ForceKind(
     "friction", "joint", _friction, mark="friction",
     fields={
@@ -758,7 +810,19 @@ DRIVE = ForceKind(
 )  # fmt: skip
 
 FORCES: dict[str, ForceKind] = {
-    kind.name: kind for kind in (SPRING, DAMPER, BUSHING, WRENCH, TORSION, FRICTION, DRIVE, USER_FORCE)
+    kind.name: kind
+    for kind in (
+        SPRING,
+        DAMPER,
+        BUSHING,
+        WRENCH,
+        TORSION,
+        FRICTION,
+        DRIVE,
+        USER_FORCE,
+        NONLINEAR_SPRING,
+        NONLINEAR_TORSION,
+    )
 }
 """Cardan's own kinds of force elements."""
 ADDED_FORCES: dict[str, ForceKind] = {}
