@@ -19,6 +19,7 @@ from cardan.model.force import (
     FRICTION,
     NONLINEAR_SPRING,
     NONLINEAR_TORSION,
+    RELATION,
     SPRING,
     TORSION,
     USER_FORCE,
@@ -344,15 +345,27 @@ class Elements:
             self._couplings[name] = Coupling(name, "motion", (on,), frozen([1.0]), value)
         return name
 
-    def couple(self, name: str, coefficients: Mapping[str, float], *, offset: float = 0.0) -> str:
+    def couple(
+        self, name: str, coefficients: Mapping[str, float] | Sequence[str], function: Callable[..., Any] | None = None,
+        *, offset: float = 0.0, unit: str = "",
+    ) -> str:  # fmt: skip
         """Couple joints with one coordinate each by `sum of coefficient * q = offset`, and return the coupling's name.
 
-        A gear pair, a mimic joint, a rack and pinion: `couple("gear", {"a": 1.0, "b": 3.0})` makes b turn a third of
-        a, the other way. Units: those of the products must agree; a length per angle is m/rad.
+        A gear pair, a mimic joint, a differential: `couple("gear", {"a": 1.0, "b": 3.0})` makes b turn a third of a,
+        the other way. Units: those of the products must agree; a length per angle is m/rad.
+
+        With a list of joints and a `function` of their coordinates (rad, m), in this order, the function must stay
+        zero: a ratio that changes, `couple("steering", ["left", "right"], lambda a, b: ...)`. It must be twice
+        differentiable. `unit` is that of its value, "m" or "rad"; by default that of the joints.
         """
+        if function is not None:
+            return self._relate(name, coefficients, function, unit)
         owner = self._claim_force("coupling", name)
         if not isinstance(coefficients, Mapping):
-            raise ModelError(f"{owner}: coefficients must be a dict of joint names and numbers, got {coefficients!r}")
+            raise ModelError(
+                f"{owner}: coefficients must be a dict of joint names and numbers, got {coefficients!r}; a list of joints "
+                "needs a function of their coordinates"
+            )
         on, values = [], []
         for joint, value in coefficients.items():
             index, kind = self._joint(owner, joint)
@@ -362,8 +375,47 @@ class Elements:
         if not any(values):
             raise ModelError(f"{owner}: no coefficient differs from 0, got {dict(coefficients)!r}; it couples nothing")
         right = float(numbers(owner, "offset", offset, ()))
-        self._couplings[name] = Coupling(name, "coupling", tuple(on), frozen(values), right)
+        self._couplings[name] = Coupling(name, "coupling", tuple(on), frozen(values), right, unit=unit)
         return name
+
+    def _relate(self, name: str, joints: Any, function: Any, unit: str) -> str:
+        """Couple joints by a function of their coordinates."""
+        owner = self._claim_force(RELATION, name)
+        if isinstance(joints, str | Mapping) or not isinstance(joints, Sequence) or not joints:
+            raise ModelError(f"{owner}: with a function give a list of joint names, got {joints!r}")
+        smooth = getattr(function, "smooth", 2)
+        if isinstance(smooth, int) and smooth < 2:
+            raise ModelError(
+                f"{owner}: its function is a table with {smooth} continuous derivatives, and accelerations need 2; "
+                "make it with smooth=2"
+            )
+        on = []
+        for joint in joints:
+            index, kind = self._joint(owner, joint)
+            _require_one(owner, joint, kind)
+            on.append(index)
+        if len({*on}) < len(on):
+            raise ModelError(f"{owner}: each joint must be named once, got {joints!r}")
+        units = {self._joints[joint].kind.q_units[0] for joint in joints}
+        if not unit and len(units) > 1:
+            raise ModelError(f"{owner}: it couples angles and lengths; give the unit of its function, 'm' or 'rad'")
+        law = _read_function(owner, function, "q1, q2, ...")
+        ones = frozen(np.ones(len(on)))
+        self._couplings[name] = Coupling(name, RELATION, tuple(on), ones, function=law, unit=unit or units.pop())
+        return name
+
+    def belt(
+        self, name: str, joint1: str, joint2: str, *, radius1: float, radius2: float, crossed: bool = False
+    ) -> str:
+        """Let a belt or chain that does not slip couple two pulleys (radii in m), and return the coupling's name.
+
+        The joints turn about parallel axes, the same way; `crossed` the other way. The axles stand on one body, which
+        holds the tension of the belt. `run["name.force"]` (N) is the difference of the tensions of the two sides.
+        """
+        for what, radius in (("radius1", radius1), ("radius2", radius2)):
+            if not float(numbers(f"belt {name!r}", what, radius, ())) > 0:
+                raise ModelError(f"belt {name!r}: {what} must be above 0, got {radius:g}; it is the radius of a pulley")
+        return self.couple(name, {joint1: radius1, joint2: radius2 if crossed else -radius2}, unit="m")
 
     def constraint(
         self, name: str, bodies: str | Sequence[str], function: Callable[..., Any], *, unit: str = "m"
