@@ -181,9 +181,10 @@ class LawTransition(Transition):
         wrong = ~found.found | ~found.single
         if not message:
             message = self._why(at, np.arange(len(v)), found, "forces")
-        p[:, laws.mode] = np.where(found.found[:, None], found.mode, before)
         below = np.where(s.phi <= CLOSES, np.maximum(-s.phi, 0.0), 0.0) + laws.rounding(at.q)
-        p[:, laws.direction] = np.where(table.of(Law.UNILATERAL), below, found.direction)
+        own = ~table.of(Law.SWITCHED)
+        p[:, laws.mode[own]] = np.where(found.found[:, None], found.mode, before)[:, own]
+        p[:, laws.direction[own]] = np.where(table.of(Law.UNILATERAL), below, found.direction)[:, own]
         v += np.einsum("kij,kj->ki", s.Y, _stopping(s, found.mode == CLOSED))
         return Jump(v, p, failed | wrong, message)
 
