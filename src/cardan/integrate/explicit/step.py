@@ -26,7 +26,6 @@ from cardan.algebra.matrix import Matrix, Scalar, is_symbol, stack, where, zeros
 from cardan.formulation.dynamics import motion_and_power
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.looping import record_schedule
-from cardan.formulation.modes import motion_with_modes
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.tree import PLUS, RATES
 from cardan.integrate.events import crossing
@@ -107,8 +106,7 @@ class ExplicitEquations:
                 assert forward.recursion is not None
                 loop = record_schedule(forward.recursion, model)
         else:
-            motion = motion_with_modes if has_modes(model) else motion_and_power
-            forward = motion(model, self.formulation, self.rows)
+            forward = motion_and_power(model, self.formulation, self.rows)
         return Graphs(
             self,
             loop,

@@ -8,7 +8,7 @@ from typing import Any
 
 from cardan.algebra.matrix import Matrix
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.modes import law_events
+from cardan.formulation.law_quantities import law_events
 from cardan.integrate.events import Event, trace_events
 from cardan.model.model import Model
 from cardan.model.modes import has_modes
