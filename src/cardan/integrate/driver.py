@@ -133,7 +133,7 @@ class RunSamples:
 
     def project(self, stepper: Stepper) -> None:
         """Project the samples onto the constraints; a system's run ends before the first sample that stays open."""
-        given = () if self.p is None else (self.p,)  # an integrator of the user's need not know of them
+        given = () if self.p is None or not self.p.shape[-1] else (self.p,)  # a user's integrator need not take them
         self.q, self.v, opened = stepper.project(self.t, self.q, self.v, *given)
         self.end_where_opened(opened)
         self.project_knots(stepper)
@@ -150,8 +150,11 @@ class RunSamples:
         """Project the states at breaks onto the constraints."""
         if len(self.knots):
             times = np.broadcast_to(self.knots[:, 0], self.knot_q.shape[:2])
-            given = () if self.knot_p is None else (self.knot_p[:, :, 0],)
+            given = () if self.knot_p is None or not self.knot_p.shape[-1] else (self.knot_p[:, :, 0],)
+            same = self.knot_after == self.knot_v
             self.knot_q, self.knot_v, _ = stepper.project(times, self.knot_q, self.knot_v, *given)
+            if self.knot_after is not None:
+                self.knot_after = np.where(same, self.knot_v, self.knot_after)
 
 
 BREAK = 4 * float(np.finfo(float).eps)  # half the width of a break, relative to the time
@@ -225,6 +228,7 @@ class _Drive:
         self.changes = any(transitions) or bool(updates)
         self.accumulation = Accumulation(len(q), self.start)
         self.p = self._first_parameters()
+        self.tau = np.broadcast_to(getattr(stepper, "tau", 0.0), v.shape)
         if self.changes:
             self.kept.keep_parameters(self.p.shape[1])
 
@@ -304,7 +308,7 @@ class _Drive:
         """Keep the events that systems met; the last of each system by its number."""
         here = {}
         for i, k in zip(*(x.tolist() for x in np.nonzero(crossed)), strict=True):
-            p = arrival.p[i].copy() if self.changes and arrival.p is not None else None
+            p = self._parameters(arrival)[i] if self.changes else None
             here[i] = MetEvent(k, i, float(arrival.t[i]), arrival.q[i].copy(), arrival.v[i].copy(), p)
             self.kept.met.append(here[i])
         return here
@@ -329,7 +333,8 @@ class _Drive:
                 at = np.flatnonzero(own & ~ended)
                 if not len(at):
                     continue
-                jump: Jump | None = act(Moment(at, arrival.t[at], arrival.q[at], v[at], p[at], crossed[at]))
+                moment = Moment(at, arrival.t[at], arrival.q[at], v[at], p[at], crossed[at], self.tau[at])
+                jump: Jump | None = act(moment)
                 if jump is None:
                     ended[at], arrival.outcome[at] = True, Outcome.ACCUMULATED
                     told = dict(zip(rows.tolist(), when.tolist(), strict=True))
@@ -341,7 +346,7 @@ class _Drive:
                     self.kept.message = self.kept.message or jump.message
         goes_on = jumping & ~ended
         for i in np.flatnonzero(goes_on):
-            here[i].jump = v[i].copy(), p[i].copy()
+            here[int(i)].jump = v[i].copy(), p[i].copy()
         if goes_on.any():
             self.stepper.change(goes_on, v, p)
         return ended
@@ -356,7 +361,8 @@ class _Drive:
         for transition in acting:
             none = np.zeros((len(systems), len(self.stops)), dtype=bool)
             when = np.full(len(systems), t)
-            jump = transition.apply(Moment(systems, when, q[systems], new_v[systems], new_p[systems], none))
+            state = (when, q[systems], new_v[systems], new_p[systems])
+            jump = transition.apply(Moment(systems, *state, none, self.tau[systems]))
             new_v[systems], new_p[systems] = jump.v, jump.p
             if jump.failed is not None and jump.failed.any():
                 raise InputError(f"simulate: at t = {t:.6g} s {jump.message}")

@@ -20,7 +20,7 @@ class Moment:
     """Where k systems are at an event or a break: their numbers (k,), time (k,), s, state and parameters.
 
     `q` (k, nq), `v` (k, nv) and `p` (k, np) are before the jump; `crossed` (k, ne) says which events each met, none at
-    a break. The systems are numbered as in the stepper, 0 to B - 1.
+    a break; `tau` (k, nv) are the constant drives, N m and N. The systems are numbered as in the stepper, 0 to B - 1.
     """
 
     systems: np.ndarray
@@ -29,6 +29,7 @@ class Moment:
     v: np.ndarray
     p: np.ndarray
     crossed: np.ndarray
+    tau: np.ndarray
 
 
 @dataclass(frozen=True)

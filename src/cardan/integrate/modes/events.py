@@ -17,7 +17,9 @@ from cardan.structure.kernels import function_of
 
 @dataclass(frozen=True)
 class LawEvent(Event):
-    """A row of a model with modes leaves its mode: its value falls through zero (`formulation.modes.law_events`)."""
+    """A row of a model with modes leaves its mode: its value falls through zero (`formulation.modes.law_values`)."""
+
+    turns_back = False  # values are above zero when a system goes on
 
     def __post_init__(self) -> None:
         """Its name is that of the row."""
