@@ -139,6 +139,7 @@ if TYPE_CHECKING:
         DormandPrince,
         Gear,
         Integrator,
+        Moreau,
         RungeKutta,
         SemiImplicitEuler,
         add_method,
@@ -221,7 +222,7 @@ _LAZY = {
         "functions.torch_function": "torch_function",
         "textbook": "textbook",
         "integrate.events": "Event Instant",
-        "integrate.integrators": "Adams Alpha BDF DormandPrince Gear Integrator RK4 RungeKutta SemiImplicitEuler "
+        "integrate.integrators": "Adams Alpha BDF DormandPrince Gear Integrator Moreau RK4 RungeKutta SemiImplicitEuler "
         "add_method",
         "io.load": "load load_mechanism save",
         "machines.cuda.device_array": "DeviceArray to_device",
@@ -266,7 +267,7 @@ __all__ = [
     "FileError", "ForceKind", "Formulation", "Free", "Gear", "Identification", "InPlane", "InputError", "Instant",
     "Integrator", "InterruptedRunError", "InverseKinematics", "JointData", "JointType", "Kind", "KinetostaticSweep",
     "Law", "LinearModel", "LinkageFamily", "LinkageSearch", "LoopError", "Manipulability", "Measure", "Mechanism",
-    "Mode", "Model", "ModelError", "Modes", "Particle", "ParticleSystem", "Particles", "Planar", "Pose",
+    "Mode", "Model", "ModelError", "Modes", "Moreau", "Particle", "ParticleSystem", "Particles", "Planar", "Pose",
     "Prismatic", "Reading", "Redundancy", "RefinedLinkages", "Regressor", "Revolute", "Rigid", "RowLabel",
     "RowTable", "Run", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion",
     "SingularPosition", "SpatialParticles", "Spherical", "State", "Store", "Study", "StudyIndices", "SweepSamples",
