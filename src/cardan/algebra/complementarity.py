@@ -48,7 +48,7 @@ class FrictionRows:
             push = x[self.normal]
             slope[self.normal] = where(push > 0, self.coefficient, 0.0)
             return self.constant + self.coefficient * where(push > 0, push, 0.0), slope
-        if self.R is None:
+        if self.R is None or self.R0 is None:
             return self.constant + slope[0], slope
         reaction = self.R0 + self.R @ x
         N = ca.sqrt(ca.sumsqr(reaction) + TINY)
@@ -158,7 +158,7 @@ class Complementarity:
         return x
 
     def _contact(self, x: Matrix, friction: FrictionRows) -> Matrix:
-        """x with the forces of one contact that slides in one direction: open, sticking, or sliding either way."""
+        """X with the forces of one contact that slides in one direction: open, sticking, or sliding either way."""
         import casadi as ca
 
         n, (t,) = friction.normal, friction.rows
@@ -208,7 +208,7 @@ class Complementarity:
         return ca.fmax(ca.mmax(self.size * x * x), ca.mmax(self.b * self.b / self.size))
 
     def newton(self, x: Matrix) -> Matrix:
-        """x after one step of Newton's method."""
+        """X after one step of Newton's method."""
         import casadi as ca
 
         m, u = self.m, self.rate(x)
@@ -241,7 +241,7 @@ class Complementarity:
         return x + _solved(G, r)
 
     def iteration(self, x: Matrix) -> tuple[Matrix, Matrix]:
-        """x after two sweeps and, where they leave less, one or two steps of Newton's method; and the residual."""
+        """X after two sweeps and, where they leave less, one or two steps of Newton's method; and the residual."""
         swept = self.sweep(x)
         if self.is_direct:
             return swept, type(x)(1, 1)

@@ -99,9 +99,7 @@ def lawful_motion(
     m = len(rows)
     f = parts.f if f is None else f
     gamma = parts.rows.kept(kept).gamma if gamma is None else gamma
-    a, lam = SPATIAL.solve_for(
-        parts, kept, ca.horzcat(f, rows.J.T), ca.horzcat(gamma, ca.SX(len(kept), m))
-    )
+    a, lam = SPATIAL.solve_for(parts, kept, ca.horzcat(f, rows.J.T), ca.horzcat(gamma, ca.SX(len(kept), m)))
     return LawfulMotion(parts, tuple(kept), rows, a[:, 0], lam[:, 0], a[:, 1:], lam[:, 1:])
 
 
@@ -300,5 +298,3 @@ def _is_symbolic(law: LawfulElement) -> bool:
 def step_bounds(motion: LawfulMotion, u: Matrix, h: Scalar) -> Bounds:
     """Bounds for forces that act through a step of length h, from rates u (m,) before."""
     return bounds_at(motion, u, h * motion.b)
-
-

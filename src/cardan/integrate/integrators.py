@@ -276,12 +276,12 @@ class Moreau(Integrator):
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
-        from cardan.integrate.explicit.stepper import ExplicitStepper
         from cardan.integrate.moreau.step import MoreauEquations
+        from cardan.integrate.moreau.stepper import MoreauStepper
         from cardan.structure.rows import kept_rows
 
         motion = MoreauEquations(model, formulation, tuple(kept_rows(model, formulation)), rule=self.impact)
-        return ExplicitStepper(motion, ONE_STAGE, tau, request)
+        return MoreauStepper(motion, ONE_STAGE, tau, request)
 
 
 # Implicit methods

@@ -31,7 +31,6 @@ from cardan.model.model import Model
 from cardan.structure.kernels import function_of
 from cardan.structure.rows import kept_rows
 
-
 ROUNDING = 1e-14  # m/s or rad/s: rates of rows below count as zero
 
 
@@ -103,7 +102,7 @@ class MoreauEquations(ExplicitEquations):
         found = super().graphs()
         tree_rows = tuple(kept_rows(self.model.unbound, SPATIAL))
         terms = function_of(self.model, step_terms(self.model, self.formulation, self.rows, tree_rows))
-        return MoreauGraphs(*(getattr(found, f.name) for f in fields(Graphs)), terms=terms)
+        return MoreauGraphs(**{f.name: getattr(found, f.name) for f in fields(Graphs)}, terms=terms)
 
 
 @dataclass(frozen=True)
@@ -179,8 +178,3 @@ def _sizes(model: Model) -> dict[str, tuple[int, ...]]:
     found: dict[str, tuple[int, ...]] = {name: (m,) for name in TERMS}
     found |= {"a0": (nv,), "P": (), "Y": (nv, m), "W": (m, m), "constant": (friction,), "coefficient": (friction,)}
     return found | {"R0": (3 * joints,), "R": (3 * joints, m)}
-
-
-def shapes_of(model: Model) -> dict[str, tuple[int, int]]:
-    """Shapes of the terms as matrices."""
-    return {name: (*shape, 1, 1)[:2] for name, shape in _sizes(model).items()}
