@@ -45,7 +45,7 @@ def tables() -> str:
     lines += ["", "### Joints", "", *_table(schema.JOINTS)]
     lines += ["", "Besides, by type:", "", *_types(schema.own_joints()), "", "`data` of a joint:", ""]
     lines += [*_table(schema.DATA), "", "### Frames", "", *_table(schema.FRAMES)]
-    for title, types in (("Forces", schema.own_forces()), ("Constraints", schema.CONSTRAINT_TYPES)):
+    for title, types in (("Forces", schema.own_forces()), ("Constraints", schema.own_constraints())):
         lines += ["", f"### {title}", "", *_types(types)]
     units = ", ".join(f"`{name}`" for name in TABLE)
     prefixed = ", ".join(f"`{name}`" for name, (_, takes) in TABLE.items() if takes)

@@ -52,7 +52,7 @@ GROUPS = {
     "Threads": "get_threads set_threads",
     "Arrays on a GPU": "to_device DeviceArray",
     "Errors": "CardanError InputError ModelError FileError LoopError UnknownNameError SimulationError "
-    "InterruptedRunError EquilibriumError DeviceError DeviceMemoryError",
+    "InterruptedRunError EquilibriumError DeviceError DeviceMemoryError OutOfMemoryError",
 }
 
 

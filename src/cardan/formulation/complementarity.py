@@ -48,8 +48,8 @@ NEWTON, POISSON = RULES = ("newton", "poisson")
 class LawfulMotion:
     """How a mechanism in the tree's coordinates answers to the forces x of its rows with laws.
 
-    `a0` (nv,) and `lam0` are accelerations and multipliers of the rows `kept` for x = 0; `Y` (nv, m) and `L` what a unit
-    of each force adds to them.
+    `a0` (nv,) and `lam0` are accelerations and multipliers of the rows `kept` for x = 0; `Y` (nv, m) and `L` what a
+    unit of each force adds to them.
     """
 
     parts: Parts

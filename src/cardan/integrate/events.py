@@ -1,4 +1,4 @@
-"""Events: a user's expression whose zero crossing stops a run or is recorded, and how the crossing is located."""
+"""Events: a user's expression whose zero crossing stops or changes a run or is recorded, and how it is located."""
 
 from __future__ import annotations
 
@@ -16,37 +16,61 @@ from cardan.formulation.kinematics import MOTION
 from cardan.formulation.recursion import run
 from cardan.model.elements import read_name
 from cardan.model.model import Model
+from cardan.model.parameter import NONE, Parameters
 from cardan.model.plain_symbols import plain_symbols
 from cardan.model.tree import GROUND
 from cardan.model.values import one
-from cardan.structure.kernels import parameter_arguments, symbolic
+from cardan.structure.kernels import symbolic
 
-ACTIONS = ("stop", "record")
+ACTIONS = ("stop", "record", "change")
 
 # What a user gives
 
 
 @dataclass(frozen=True)
 class Event:
-    """A zero crossing of an expression, which stops a run or is recorded.
+    """A zero crossing of an expression, which stops a run, changes it, or is recorded.
 
     Args:
         name: name of the event in the run's records.
         when: function of a `cd.Instant` (symbols) that returns a scalar; the event is its zero crossing.
-        action: "stop" the run there, or only "record" the event.
+        action: "stop" the run there, "change" it and go on, or only "record" the event; by default "change" if `then`
+            or `call` is given, else "stop".
         direction: 1 for upward crossings only, -1 for downward ones, 0 for both.
+        then: function of a `cd.Instant` (symbols) that returns a `cd.Change`: new rates, new values of parameters. It
+            is recorded once and compiled.
+        call: the same as plain Python, called at every event: `call(t, q, v, parameters)` with arrays (k,), (k, nq),
+            (k, nv) and a dict of arrays for the k systems that meet the event at once; None changes nothing.
+        limit: as `then`, where events accumulate: what becomes of a ball after infinitely many bounces. Without it
+            the run of the system ends there.
 
     """
 
     name: str
     when: Callable[[Instant], Any]
-    action: str = "stop"
+    action: str = ""
     direction: int = 0
+    then: Callable[[Instant], Any] | None = None
+    call: Callable[..., Any] | None = None
+    limit: Callable[[Instant], Any] | None = None
 
     def __post_init__(self) -> None:
         read_name("event", self.name)
+        changes = self.then is not None or self.call is not None
+        if self.action == "":
+            object.__setattr__(self, "action", "change" if changes else "stop")
         if self.action not in ACTIONS:
-            raise InputError(f"event {self.name!r}: action must be 'stop' or 'record', got {self.action!r}")
+            raise InputError(f"event {self.name!r}: action must be 'stop', 'change' or 'record', got {self.action!r}")
+        if (self.action == "change") != changes:
+            told = "needs then= or call=, what it changes" if not changes else "and then= or call= exclude each other"
+            raise InputError(f"event {self.name!r}: action {self.action!r} {told}")
+        if self.then is not None and self.call is not None:
+            raise InputError(f"event {self.name!r}: give then= or call=, not both")
+        for what in ("then", "call", "limit"):
+            if getattr(self, what) is not None and not callable(getattr(self, what)):
+                raise InputError(f"event {self.name!r}: {what} must be a function, got {getattr(self, what)!r}")
+        if self.limit is not None and self.then is None:
+            raise InputError(f"event {self.name!r}: limit= goes with then=")
         if self.direction not in (-1, 0, 1):
             raise InputError(f"event {self.name!r}: direction must be -1, 0 or 1, got {self.direction!r}")
         if not callable(self.when):
@@ -60,13 +84,22 @@ class Event:
 class Instant:
     """Time and state of the mechanism as symbols, for an event's expression.
 
-    Time `t` is in s, coordinates `q` (nq,) in rad and m, rates `v` (nv,) in rad/s and m/s.
+    Time `t` is in s, coordinates `q` (nq,) in rad and m, rates `v` (nv,) in rad/s and m/s. Free parameters are read by
+    name: `s["spring.stiffness"]`.
     """
 
     model: Model
     t: Scalar
     q: Matrix
     v: Matrix
+    p: Matrix | None = None
+    parameters: Parameters = NONE
+
+    def __getitem__(self, name: str) -> Matrix:
+        """A free parameter by name: a scalar, or all its numbers."""
+        found = self.parameters.slice_of(name)  # refuses a name that is not free
+        assert self.p is not None
+        return self.p[found]
 
     def coordinate(self, joint: str) -> Matrix:
         """Coordinates of a tree joint."""
@@ -114,7 +147,7 @@ def trace_events(model: Model, events: Sequence[Event]) -> Any:
         raise InputError(f"event {twice!r} is given twice; give each its own name")
     t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
     written, p = symbolic(model)
-    instant = Instant(written, t, q, v)
+    instant = Instant(written, t, q, v, p, model.parameters)
     values = []
     for event in events:
         try:
@@ -172,18 +205,6 @@ def _require_crossing(event: Event, value: Any) -> None:
             f"event {event.name!r}: its expression is a condition, true or false, and never passes through zero; give "
             "a difference, as s.t - 1.5 for s.t > 1.5"
         )
-
-
-def events_of_one_system(model: Model, events: Sequence[Event]) -> Any:
-    """CasADi function `(t, q, v) -> g` of all events, at the parameter values of a model of one system."""
-    import casadi as ca
-
-    traced = trace_events(model, events)
-    values = [np.asarray(p).reshape(-1) for p in parameter_arguments(model)]
-    if not values:
-        return traced
-    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-    return ca.Function("events", [t, q, v], [traced(t, q, v, *map(ca.DM, values))])
 
 
 def crossing(before: Matrix, after: Matrix, directions: np.ndarray) -> tuple[Matrix, Matrix]:

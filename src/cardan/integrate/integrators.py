@@ -74,6 +74,8 @@ class Integrator:
         for_stiff: whether it is meant for stiff mechanisms.
         has_derivatives: whether its runs can be differentiated: it has a `recorder`.
         has_float32: whether it can take its steps in float32.
+        laws: how it treats rows with laws (`model.laws`): by "events" at which rows change their modes, by "steps"
+            that solve a complementarity problem each, or "" if it cannot.
         has_gpu: whether it hands `request.threads` to its kernels, so that they run on a GPU.
         elsewhere: what methods of its kind are called in other programs, in lower case, for messages.
     """
@@ -118,6 +120,7 @@ class _Explicit(Integrator):
     baumgarte: float | None
     has_derivatives = True
     has_gpu = True
+    laws = "events"
 
     def __post_init__(self) -> None:
         if self.baumgarte is not None:

@@ -113,11 +113,16 @@ class IntegratorKernels:
 
         return trace_events(self.model, self.events)(t, q, v, *given.parameters) if self.events else ca.SX(0, 1)
 
+    @property
+    def _traced_events(self) -> str:
+        """What tells the events from others."""
+        return str(trace_events(self.model, self.events).serialize()) if self.events else ""
+
     def _kernel(
         self, name: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...], record: Any, repeats: int = 1
     ) -> Kernel:
         """Compile a kernel, or return it if the model has it already; `repeats` is that of `Program`."""
-        graph = trace_events(self.model, self.events).serialize() if self.events else ""
+        graph = self._traced_events
         directions = [event.direction for event in self.events]
         key = hashlib.sha256(repr((self.model.key, *self.facts, name, directions, graph)).encode()).hexdigest()
         program = Program(name, inputs, outputs, key, record, repeats)

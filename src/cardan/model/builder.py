@@ -14,6 +14,7 @@ from cardan.algebra.spatial import inertia_about_origin
 from cardan.errors import CardanError, ModelError, UnknownNameError, nearest, no_attribute
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.call_errors import with_call_errors
+from cardan.model.constraint_builder import ConstraintElements
 from cardan.model.elements import Elements, read_armature, read_name
 from cardan.model.field import dimensions, frozen
 from cardan.model.html import mechanism_html, thumbnail
@@ -44,7 +45,8 @@ SNAPPING = 1e-12  # see docs/decisions/0003
 
 BUILDING = (
     "body", "joint", "frame", "shape", "spring", "damper", "bushing", "wrench", "user_force", "torsion", "friction",
-    "drive", "motion", "couple", "constraint", "stop", "contact",
+    "drive", "motion", "couple", "constraint", "roll", "gear", "knife_edge", "distance", "on_surface", "on_curve",
+    "cam", "constant_velocity", "constrain", "stop", "contact",
 )  # fmt: skip
 """Methods whose wrong arguments are told with the form of the call."""
 # What methods are called in other programs, and what to write here.
@@ -55,7 +57,7 @@ ELSEWHERE = {
     "add_link": "mechanism.body(...)", "link": "mechanism.body(...)", "add_force": "mechanism.wrench(...)",
     "torsion_spring": "mechanism.torsion(...)", "motor": "mechanism.drive(...)", "weld": "cd.Rigid() in joint(...)",
     "limit": "mechanism.stop(...)", "limits": "mechanism.stop(...)", "rotational_spring": "mechanism.torsion(...)",
-    "gear": "mechanism.couple(...)", "torque": "mechanism.drive(...)",
+    "rolling": "mechanism.roll(...)", "torque": "mechanism.drive(...)",
     "compile": "mechanism.build()", "finalize": "mechanism.build()", "assemble": "mechanism.build(), then cd.assemble",
     "simulate": "cd.simulate(mechanism.build(), ...)", "run": "cd.simulate(mechanism.build(), ...)",
 }  # fmt: skip
@@ -65,7 +67,7 @@ class _NotBuiltError(ModelError, AttributeError):
     """A mechanism was given where a model belongs."""
 
 
-class Mechanism(Elements):
+class Mechanism(ConstraintElements):
     """A mechanism under construction: bodies, joints between them, frames, forces, couplings, gravity.
 
     `gravity` is the acceleration of free fall (3,) in m/s^2, in ground axes. `cut` and `snapping` are the
@@ -300,7 +302,7 @@ class Mechanism(Elements):
         forces = tuple(force.traced(joints) for force in self.forces)
         lawful_elements(forces, joints)  # rejects what contradicts itself
         couplings = tuple(coupling.traced() for coupling in self.couplings)
-        constraints = tuple(constraint.traced() for constraint in self.constraints)
+        constraints = tuple(row for constraint in self.own_constraints for row in constraint.traced_rows())
         chosen = choose_tree(bodies, joints, forced, joints_to_keep(joints, forces, couplings))
         cuts = tuple(sorted({*range(len(joints))} - {*chosen}))
         for joint in (joints[j] for j in cuts if joints[j].armature is not None):
@@ -365,7 +367,8 @@ class Mechanism(Elements):
         """Tell users of a model's attributes that the mechanism is not built yet."""
         if name in Model.__dict__ or name in Model.__dataclass_fields__:
             raise _NotBuiltError(f"mechanism {self.__dict__.get('name')!r} is not built yet; give mechanism.build()")
-        raise no_attribute("a Mechanism", name, (*Mechanism.__dict__, *Elements.__dict__), ELSEWHERE)
+        known = (*Mechanism.__dict__, *ConstraintElements.__dict__, *Elements.__dict__)
+        raise no_attribute("a Mechanism", name, known, ELSEWHERE)
 
     def _repr_html_(self) -> str:
         facts = [("bodies", f"{len(self._bodies)}"), ("joints", f"{len(self._joints)}")]

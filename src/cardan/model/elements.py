@@ -10,6 +10,7 @@ import numpy as np
 from cardan.errors import OBEYED, ModelError, UnknownNameError, nearest
 from cardan.model.body import Frame, Joint
 from cardan.model.constraint import Constraint
+from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.field import FUNCTIONS, each, frozen, not_negative
 from cardan.model.force import (
     BUSHING,
@@ -46,7 +47,7 @@ class Elements:
         self._joint_places: dict[str, int] = {}
         self._forces: dict[str, Force] = {}
         self._couplings: dict[str, Coupling] = {}
-        self._constraints: dict[str, Constraint] = {}
+        self._constraints: dict[str, Constraint | ConstraintElement] = {}
 
     def spring(
         self, name: str, body1: str, body2: str, *, stiffness: float, length: float, at1: Any = (0.0, 0.0, 0.0),
@@ -345,11 +346,6 @@ class Elements:
             raise ModelError(f"{owner}: function must be a function of (t, poses, twists), got {function!r}")
         self._constraints[name] = Constraint(name, on, function, unit)
         return name
-
-    @property
-    def constraints(self) -> tuple[Constraint, ...]:
-        """The user's own constraints so far."""
-        return tuple(self._constraints.values())
 
     @property
     def joints(self) -> tuple[Joint, ...]:

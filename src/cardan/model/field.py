@@ -32,6 +32,7 @@ EFFORT = "effort"  # a function of time and of the joint's coordinates and rates
 WRENCHES = "wrenches"  # a function of time, poses and twists that gives a wrench for each body
 GAP = "gap"  # a function of time, poses and twists that gives a gap, then sliding velocities
 FUNCTIONS = (EFFORT, WRENCHES, GAP)
+FUNCTION = "function"  # a function of the plain numbers that `arguments` names, such as the profile of a cam
 
 NEEDED = "needed"
 """The default of a number that must be given."""
@@ -45,7 +46,7 @@ class Field:
         unit: SI unit as files write it, such as "N/m" or "m^-1"; "1" for a plain number. Along the coordinates of a
             joint two units: for an angle and for a length, "N m/rad|N/m".
         doc: what it is, for the documentation of files.
-        form: "number", "vector", "axis", "pose", "each" or another of `cardan.model.field`.
+        form: "number", "vector", "axis", "pose", "each", "function" or another of `cardan.model.field`.
         rule: "any", "not negative", "positive" or "from 0 to 1"; "matrix not negative" for six axes.
         default: value where none is given; by default a value must be given. None: the element then has no such number.
         letter: its letter in printed equations; by default its name.
@@ -53,6 +54,7 @@ class Field:
         column: of an axis, the canonical axis of the joint that it gives: 0, 1, 2 for x, y, z.
         data: entry of the joint's data that it makes act, such as "damping"; none by default.
         linear: whether forces and energy are linear in it, so that `cd.regressor` has a column for it.
+        arguments: of a function, the names and units of its arguments, such as `(("angle", "rad"),)`.
 
     """
 
@@ -66,6 +68,7 @@ class Field:
     column: int = 2
     data: str = ""
     linear: bool = False
+    arguments: tuple[tuple[str, str], ...] = ()
 
     @property
     def needed(self) -> bool:

@@ -29,6 +29,7 @@ from cardan.algebra.free_number import FreeNumber, expression, scalar
 from cardan.algebra.matrix import Matrix, Scalar, constant, cos, dot, eye, is_symbol, sin, sqrt, stack, where, zeros
 from cardan.algebra.rotation import TINY, cross, rotation_log, skew
 from cardan.errors import InputError, ModelError
+from cardan.lookup import called_functions, kind_of
 from cardan.model.body import Joint
 from cardan.model.field import (
     AXES,
@@ -48,6 +49,7 @@ from cardan.model.field import (
 from cardan.model.graph_digest import graph_digest
 from cardan.model.plain_symbols import plain_symbols
 from cardan.model.row import RowLabel
+from cardan.model.table import outside, require_smooth
 from cardan.model.values import counted, floats
 
 # Added to a spring's squared length (m^2) before the root: the force is finite and smooth at zero length, and
@@ -98,6 +100,11 @@ class ElementReading:
     def size(self) -> int:
         """How many numbers it has."""
         return max(len(self.labels), 1)
+
+    @property
+    def element(self) -> Force:
+        """The element that it is read off."""
+        return self.force
 
     def graph(self, t: Scalar, *at: Any) -> Matrix:
         """Record it, with the arguments of the element's law; what a user's function gives is checked."""
@@ -404,12 +411,12 @@ class Coupling:
 
         t = ca.SX.sym("t")
         result = replace(self, function=trace(self.owner, self.function, [t], (t,), (1,)))
+        require_smooth(self.owner, result.function)
         values = [float(x) for x in ca.Function("g", [t], list(result.right_side(t)))(0.0)]
         for what, value in zip(("value", "rate", "acceleration"), values, strict=True):
             if not np.isfinite(value):
-                raise ModelError(
-                    f"{self.owner}: its {what} at t = 0 is {value:g}; give a function smooth from t = 0 on"
-                )
+                fix = outside(result.function) or "give a function smooth from t = 0 on"
+                raise ModelError(f"{self.owner}: its {what} at t = 0 is {value:g}; {fix}")
         return result
 
     def digest(self, place: Callable[[int], str]) -> bytes:
@@ -805,7 +812,7 @@ def trace(
             f"{owner}: its result contains nan; a symbol put into an array of floats becomes nan, "
             "collect symbols in a list or with casadi.vertcat"
         )
-    if ca.OP_CALL in codes:
+    if not all(kind_of(called.name()) for called in called_functions(graph).values()):
         raise ModelError(f"{owner}: it calls a casadi.Function that is not written in SX; write it out in SX")
     return graph
 

@@ -13,6 +13,7 @@ from cardan.errors import InputError, LoopError, ModelError, UnknownNameError, n
 from cardan.lazy import cached_property
 from cardan.model.body import Body, Frame, Joint
 from cardan.model.constraint import Constraint
+from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.force import Coupling, Force
 from cardan.model.html import VIEWS, mechanism_html, model_view
 from cardan.model.law import LawfulElement, lawful_elements
@@ -421,7 +422,7 @@ class Model:
                 "it would ignore those joints; cd.reactions has them"
             )
         if self.constraints:
-            names = ", ".join(repr(constraint.name) for constraint in self.constraints)
+            names = ", ".join(repr(constraint.name) for constraint in self.own_constraints)
             raise LoopError(
                 f"{what}: model {self.name!r} has constraints, {names}, and this function knows only trees; it would "
                 "ignore their forces; cd.reactions has them"
@@ -444,6 +445,16 @@ class Model:
     def has_rows(self) -> bool:
         """Whether its tree has constraint rows: cut joints, couplings, prescribed motions, constraints of the user."""
         return bool(self.cuts or self.couplings or self.constraints)
+
+    @property
+    def own_constraints(self) -> tuple[Constraint | ConstraintElement, ...]:
+        """Constraints of the user's own and constraint elements; `constraints` has the rows of both."""
+        return tuple({id(own): own for own in (c.element or c for c in self.constraints)}.values())
+
+    @property
+    def constraint_elements(self) -> tuple[ConstraintElement, ...]:
+        """Constraint elements: rolling wheels, rods without mass, cams."""
+        return tuple(own for own in self.own_constraints if isinstance(own, ConstraintElement))
 
     @cached_property
     def rows(self) -> RowTable:
@@ -477,7 +488,11 @@ class Model:
         if self.couplings:
             lines.append(f"couplings: {', '.join(coupling.name for coupling in self.couplings)}")
         if self.constraints:
-            lines.append(f"constraints: {', '.join(constraint.name for constraint in self.constraints)}")
+            names = (
+                f"{c.name} ({c.kind.name})" if isinstance(c, ConstraintElement) else c.name
+                for c in self.own_constraints
+            )
+            lines.append(f"constraints: {', '.join(names)}")
         if self.laws:
             lines.append(f"laws: {', '.join(f'{row.name} ({row.law.value})' for row in self.lawful_rows)}")
         if self.parameters:
@@ -530,6 +545,7 @@ class Model:
         for what, names in (
             ("forces", [force.name for force in self.forces]),
             ("couplings", [coupling.name for coupling in self.couplings]),
+            ("constraints", [constraint.name for constraint in self.own_constraints]),
             ("free parameters", list(self.parameters.names)),
         ):
             facts += [(what, ", ".join(names))] if names else []

@@ -1,8 +1,8 @@
 """Numbers of a model that the user has freed by name.
 
 A name is `element.field`, or `gravity`. Bodies have `mass`, `com`, `inertia`; joints `at` and `child_at`, the positions
-of their two frames, and `armature` where they have one; a force element the numbers that its kind declares. All the
-freed numbers, one after the other, are the vector `p`.
+of their two frames, and `armature` where they have one; force and constraint elements the numbers that their kinds
+declare. All the freed numbers, one after the other, are the vector `p`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 
 from cardan.errors import InputError, ModelError, UnknownNameError, nearest
 from cardan.model.body import Body, Joint
+from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.field import ANY, FRACTION, INERTIA, NOT_NEGATIVE, POSITIVE, STIFFNESS, VECTOR, Field
 from cardan.model.force import Force
 from cardan.model.inertia import faults_of_inertia
@@ -38,8 +39,10 @@ JOINT_FIELDS = {"at": Field("m", form=VECTOR, letter="l"), "child_at": Field("m"
 ARMATURE = {"armature": Field("kg m^2|kg", rule=NOT_NEGATIVE, letter="A", linear=True)}
 
 
-def free_fields(owner: Body | Joint | Force) -> dict[str, Field]:
+def free_fields(owner: Body | Joint | Force | ConstraintElement) -> dict[str, Field]:
     """The numbers of an element that can be freed, by name."""
+    if isinstance(owner, ConstraintElement):
+        return owner.kind.free_fields
     if isinstance(owner, Force):
         return owner.free_fields
     if isinstance(owner, Body):
@@ -57,7 +60,7 @@ class Parameter:
     nominal: np.ndarray
     rule: str = field(repr=False)
     place: tuple[str, int, str] = field(repr=False)
-    """What it belongs to ("body", "joint", "force" or "model"), the number of that, and the field."""
+    """What it belongs to ("body", "joint", "force", "constraint" or "model"), the number of that, and the field."""
     letter: str = field(default="p", repr=False)
     """Its letter in printed equations."""
 
@@ -205,7 +208,9 @@ def find_parameter(model: Model, name: str) -> Parameter:
     if not isinstance(name, str):
         raise InputError(f"model {model.name!r}: free takes names one by one, as text, got {shown(name)}")
     element, _, what = name.rpartition(".")
-    groups: dict[str, Sequence[Any]] = {"body": model.bodies, "joint": model.joints, "force": model.forces}
+    groups: dict[str, Sequence[Any]] = {
+        "body": model.bodies, "joint": model.joints, "force": model.forces, "constraint": model.constraint_elements,
+    }  # fmt: skip
     owners = [(sort, k, x) for sort, group in groups.items() for k, x in enumerate(group) if x.name == element]
     if not owners:
         known = [
@@ -213,8 +218,8 @@ def find_parameter(model: Model, name: str) -> Parameter:
             *(f"{x.name}.{f}" for group in groups.values() for x in group for f in free_fields(x)),
         ]
         raise UnknownNameError(
-            f"model {model.name!r}: parameter {name!r} names no body, joint or force element; write 'element.field' "
-            f"or 'gravity'{nearest(name, known)}"
+            f"model {model.name!r}: parameter {name!r} names no body, joint, force or constraint element; write "
+            f"'element.field' or 'gravity'{nearest(name, known)}"
         )
     found = [(sort, k, x) for sort, k, x in owners if what in free_fields(x)]
     if not found:
@@ -272,7 +277,7 @@ def with_motion_inputs(model: Model, couplings: Sequence[int]) -> Model:
 def with_numbers(model: Model, p: np.ndarray) -> Model:
     """The model with its free numbers replaced by `p` (size,), floats or `FreeNumber`s, and a tree built from them."""
     bodies, joints, forces = list(model.bodies), list(model.joints), list(model.forces)
-    couplings, gravity = list(model.couplings), model.gravity
+    couplings, gravity, held = list(model.couplings), model.gravity, list(model.constraint_elements)
     for parameter in model.parameters:
         sort, k, what = parameter.place
         value = p[model.parameters.slice_of(parameter.name)]
@@ -288,15 +293,20 @@ def with_numbers(model: Model, p: np.ndarray) -> Model:
             joints[k] = replace(joints[k], **changed)
         elif sort == "coupling":
             couplings[k] = replace(couplings[k], added=value)
+        elif sort == "constraint":
+            own = held[k].numbers
+            held[k] = replace(held[k], numbers={**own, what: value.reshape(own[what].shape)})
         else:
             own = forces[k].numbers
             forces[k] = replace(forces[k], numbers={**own, what: value.reshape(own[what].shape)})
+    now = {id(old): new for old, new in zip(model.constraint_elements, held, strict=True)}
+    constraints = tuple(c if c.element is None else c.of(now[id(c.element)]) for c in model.constraints)
     cuts = frozenset(model.cuts)
     kept = [j for j in range(len(joints)) if j not in cuts]
     tree = grow_tree(bodies, joints, kept, model.snapping, model.merge)
     return replace(
         model, gravity=gravity, bodies=tuple(bodies), joints=tuple(joints), forces=tuple(forces), tree=tree,
-        couplings=tuple(couplings), parameters=NONE, values=None,
+        couplings=tuple(couplings), constraints=constraints, parameters=NONE, values=None,
     )  # fmt: skip
 
 

@@ -338,6 +338,11 @@ def _loss_kernel(model: Model, loss: Any) -> Kernel:
 
 def replay_of(run: Trajectory, what: str) -> Replay:
     """The steps of a run; reject one that cannot be taken again."""
+    if run._changes:
+        raise InputError(
+            f"run.{what}: events or inputs change this run on the way, and derivatives through such jumps are not "
+            "computed; differentiate the parts between them, or compare two runs"
+        )
     if run._replay is None:
         raise InputError(
             f"run.{what}: this run does not know its steps; derivatives are those of a run that cd.simulate returned, "

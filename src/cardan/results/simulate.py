@@ -19,6 +19,7 @@ from cardan.errors import (
     no_such_argument,
 )
 from cardan.formulation.formulation import Formulation
+from cardan.integrate.changes import transition_of
 from cardan.integrate.driver import RunSamples, drive, stops_of
 from cardan.integrate.events import Event, require_functions
 from cardan.integrate.integrators import (
@@ -276,7 +277,8 @@ class Job:
         run = self.trajectory(kept, states, self.batch)
         balance = energy_balance(run, kept, self.integrator, self.request)
         run._note(balance.statistics)
-        if self.request.precision == DOUBLE:
+        run._changes = kept.p is not None
+        if self.request.precision == DOUBLE and not run._changes:
             run._replay = Replay(
                 self.model, self.integrator, self.formulation, self.request, self.times, self.breaks, states.q,
                 states.v, states.tau, states.parameters, int(kept.steps.max()),
@@ -343,28 +345,35 @@ class Job:
             return self.in_parts(states, 1, report)
         model = self.model if states.parameters is None else with_values(self.model, states.parameters)
         stops = [event.action == "stop" for event in self.request.events]
+        transitions = [transition_of(model, event) for event in self.request.events]
 
         def make(one: Model) -> Stepper:
             return self.integrator.stepper(one, self.formulation, self.request, states.tau)
 
         stepper = make(model) if settled else RowChangingStepper(model, make)
-        return drive(stepper, states.q, states.v, self.times, breaks=self.breaks, stops=stops, report=report)
+        return drive(
+            stepper, states.q, states.v, self.times, breaks=self.breaks, stops=stops, transitions=transitions,
+            report=report,
+        )  # fmt: skip
 
     def trajectory(self, kept: RunSamples, states: _States, batch: tuple[int, ...]) -> Trajectory:
         """The samples as a trajectory."""
         most = max(int(kept.count.max()), 1)
         short = (kept.count < most).any() or (kept.t[:, :most] != self.times[:most]).any()
         shape = (*batch, most)
+        more = (None if x is None else x.reshape(*batch, *x.shape[1:]) for x in (kept.knot_after, kept.knot_p))
         at_breaks = (x.reshape(*batch, *x.shape[1:]) for x in (kept.knot_q, kept.knot_v))
-        knots = Knots(kept.knots, *at_breaks) if len(kept.knots) else None
+        knots = Knots(kept.knots, *at_breaks, *more) if len(kept.knots) else None
+        p = None if kept.p is None or not kept.p.shape[-1] else _read_only(kept.p[:, :most].reshape(*shape, -1))
         return Trajectory(
             self.model,
             kept.t[:, :most].reshape(shape) if short else self.times[:most],
             _read_only(kept.q[:, :most].reshape(*shape, -1)),
             _read_only(kept.v[:, :most].reshape(*shape, -1)),
             tau=states.tau.reshape(*batch, -1) if states.tau.any() else None,
+            parameters=p,
             events=self.records(kept, batch),
-            outcome=_texts(kept.outcome).reshape(batch),
+            outcome=_texts(kept).reshape(batch),
             statistics={"steps": int(kept.steps.sum()), "most_steps": int(kept.steps.max())},
             knots=knots,
             **self.about,
@@ -378,7 +387,10 @@ class Job:
         systems = (
             zip(*(x.tolist() for x in np.unravel_index(numbers, batch)), strict=True) if batch else [()] * len(met)
         )
-        return [EventRecord(names[m.event], at, m.t, m.q, m.v) for m, at in zip(met, systems, strict=True)]
+        return [
+            EventRecord(names[m.event], at, m.t, m.q, m.v, m.p, *(m.jump or (None, None)))
+            for m, at in zip(met, systems, strict=True)
+        ]
 
     def finished(self, run: Trajectory, states: _States, failures: _Failures, last: RunSamples) -> Trajectory:
         """The trajectory; raise an error if it is not complete. `last` is what was computed last."""
@@ -389,6 +401,7 @@ class Job:
                 raise SimulationError(f"simulation of {self.model.name!r}: {last.broken}; {stored}", run, t)
             done = f"interrupted after t = {t:g} s; what was computed until then is in error.partial"
             raise InterruptedRunError(f"simulation of {self.model.name!r} {done}", run, t)
+        self._warn_of_accumulation(run)
         if not failures.count or self.keep:
             return run
         first, t = failures.system, failures.t
@@ -402,6 +415,18 @@ class Job:
         more = f" and {failures.count - 1} more" if failures.count > 1 else ""
         who = f", system {system}{more}" if self.batch else ""
         raise SimulationError(f"simulation of {self.model.name!r}{who} ended at t = {t:.6g} s: {cause}", run, t)
+
+    def _warn_of_accumulation(self, run: Trajectory) -> None:
+        """Warn of systems that ended where their events accumulate."""
+        texts = np.atleast_1d(np.asarray(run.outcome)).ravel()
+        ended = np.flatnonzero([text.startswith(Outcome.ACCUMULATED.text) for text in texts])
+        if len(ended) and not self.keep:
+            more = f" and of {len(ended) - 1} more" if len(ended) > 1 else ""
+            who = f", system {ended[0]}{more}" if run.batch else ""
+            warn_outside(
+                f"simulation of {self.model.name!r}{who}: {texts[ended[0]]}, infinitely many before that time, and the "
+                "run ends there; give the event limit=, what becomes of the motion then"
+            )
 
 
 @dataclass
@@ -418,7 +443,8 @@ class _Failures:
 
     def add(self, kept: RunSamples, lo: int = 0) -> None:
         """Count the failures in a chunk whose first system has the number `lo`."""
-        failed = np.flatnonzero((kept.outcome > Outcome.EVENT) & (kept.outcome < Outcome.RESTING))
+        early = (kept.outcome > Outcome.EVENT) & (kept.outcome < Outcome.RESTING)
+        failed = np.flatnonzero(early | (kept.outcome == Outcome.NO_JUMP))
         self.count += len(failed)
         for i in failed:
             at = kept.count[i] - 1
@@ -443,7 +469,7 @@ def _stored(job: Job, states: _States, path: Any, overwrite: bool, report: Repor
         failures, balance = _Failures(), EnergyBalance()
         for lo, part, kept in job.parts(states, chunk, report):
             met = job.records(kept, job.batch, lo)
-            outcome = _texts(kept.outcome).tolist()
+            outcome = _texts(kept).tolist()
             time = kept.t if own_times else None
             try:
                 knots = Knots(kept.knots, kept.knot_q, kept.knot_v) if len(kept.knots) else None
@@ -462,12 +488,17 @@ def _stored(job: Job, states: _States, path: Any, overwrite: bool, report: Repor
     return warn_of_energy(run, balance, job.integrator, job.request)
 
 
-def _texts(outcome: np.ndarray) -> np.ndarray:
-    """What `run.outcome` says of outcomes (B,)."""
+def _texts(kept: RunSamples) -> np.ndarray:
+    """What `run.outcome` says of each system (B,)."""
+    outcome = kept.outcome
     if not outcome.any():
         return np.zeros(len(outcome), dtype="<U1")
     there = set(np.unique(outcome).tolist())
-    return np.array([Outcome(o).text if o in there else "" for o in range(max(Outcome) + 1)])[outcome]
+    texts = np.array([Outcome(o).text if o in there else "" for o in range(max(Outcome) + 1)])[outcome]
+    if not kept.accumulated:
+        return texts
+    told = {i: f"{Outcome.ACCUMULATED.text} at t = {t:.9g} s" for i, t in kept.accumulated.items()}
+    return np.array([told.get(i, text) for i, text in enumerate(texts.tolist())])
 
 
 def _joined(parts: list[RunSamples], systems: int) -> RunSamples:
@@ -487,6 +518,12 @@ def _joined(parts: list[RunSamples], systems: int) -> RunSamples:
         for met in part.met:
             met.system += lo
             whole.met.append(met)
+        whole.accumulated |= {lo + i: t for i, t in part.accumulated.items()}
+        if part.p is not None:
+            if whole.p is None:
+                whole.keep_parameters(part.p.shape[-1])
+            for name in ("p", "knot_p", "knot_after"):
+                getattr(whole, name)[at] = getattr(part, name)
         whole.message, whole.interrupted = whole.message or part.message, whole.interrupted or part.interrupted
         whole.broken = whole.broken or part.broken
         lo = at.stop

@@ -23,6 +23,7 @@ from cardan.program.program import Port, Program
 from cardan.structure.kernels import parameter_arguments, symbolic
 
 COMPILED = 16  # members from which on a class is compiled
+LONG = 30_000  # instructions past which it never is
 
 Symbols = dict[str, Matrix]
 
@@ -39,6 +40,8 @@ class Component:
     """Whether it is a link or a piece of the tree, not what acts between them."""
     basis: Any = None
     """`B` with `v = B x`, where the rates of the whole are `x`: those in the plane of a planar mechanism."""
+    parts: Any = None
+    """Its equations, where they are written already."""
 
     def wide(self, x: Matrix) -> Matrix:
         """Rates as the formulation has them."""
@@ -240,7 +243,7 @@ class _Part:
             return
         results = [value.nz[:] for value in ca.cse([values[out] for out in self.names])]
         function = ca.Function("component", ports, results)
-        self.evaluate = _evaluator(function, m, f"{components.formulation.key} {name} {cls.key}", name)
+        self.evaluate = evaluator(function, m, f"{components.formulation.key} {name} {cls.key}", name)
 
     def __call__(self, numbers: np.ndarray, given: Mapping[str, Any]) -> Sequence[np.ndarray]:
         arrays = []
@@ -252,9 +255,9 @@ class _Part:
         return self.evaluate(arrays)
 
 
-def _evaluator(function: Any, m: int, facts: str, name: str) -> Callable[[list[np.ndarray]], Sequence[np.ndarray]]:
+def evaluator(function: Any, m: int, facts: str, name: str) -> Callable[[list[np.ndarray]], Sequence[np.ndarray]]:
     """A function of arrays (m, n), one row for each member, or (n,) for all members."""
-    if m < COMPILED:
+    if m < COMPILED or function.n_instructions() > LONG:
         return _interpreted(function, m)
     inputs = tuple(Port(f"in{k}", (function.numel_in(k),)) for k in range(function.n_in()))
     outputs = tuple(Port(f"out{k}", (function.numel_out(k),)) for k in range(function.n_out()))

@@ -225,7 +225,7 @@ def _require_different(owner: str, what: str, names: list[str]) -> None:
 class MovingInstant(Instant):
     """An instant with accelerations `a` (nv,), for outputs."""
 
-    a: Matrix
+    a: Any = None
 
     def acceleration(self, body: str, point: Sequence[float] = (0.0, 0.0, 0.0)) -> Matrix:
         """Acceleration (3,) of a point of a body or frame, in ground components, m/s^2; gravity is not in it."""
@@ -544,7 +544,7 @@ _WRITTEN: RecentSlot[tuple[Any, ...], Quantity] = RecentSlot("outputs of linear 
 
 
 def _instant(model: Model, inputs: Inputs) -> MovingInstant:
-    return MovingInstant(model, time_of(inputs), inputs["q"], inputs["v"], inputs["a"])
+    return MovingInstant(model, time_of(inputs), inputs["q"], inputs["v"], a=inputs["a"])
 
 
 def output_slopes(

@@ -26,6 +26,7 @@ from cardan.algebra.matrix import Matrix, Scalar, is_symbol, stack, where, zeros
 from cardan.formulation.dynamics import motion_and_power
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.looping import record_schedule
+from cardan.formulation.modes import motion_with_modes
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.tree import PLUS, RATES
 from cardan.integrate.events import crossing
@@ -33,6 +34,7 @@ from cardan.integrate.explicit.tableau import Tableau
 from cardan.integrate.kernel import Given
 from cardan.integrate.stepper import STRETCH, Outcome
 from cardan.model.model import Model
+from cardan.model.modes import has_modes
 from cardan.structure.kernels import function_of, is_large, tree_quantity
 from cardan.structure.large import is_divided, large_schedules, usual_independence
 from cardan.structure.projection import Projection
@@ -70,7 +72,7 @@ class ExplicitEquations:
     @property
     def projects(self) -> bool:
         """Whether positions and velocities are projected after every step."""
-        return self.model.has_rows and self.baumgarte is None
+        return (self.model.has_rows or has_modes(self.model)) and self.baumgarte is None
 
     @property
     def has_recursion(self) -> bool:
@@ -110,14 +112,15 @@ class ExplicitEquations:
                 assert forward.recursion is not None
                 loop = record_schedule(forward.recursion, model)
         else:
-            forward = motion_and_power(model, self.formulation, self.rows)
+            motion = motion_with_modes if has_modes(model) else motion_and_power
+            forward = motion(model, self.formulation, self.rows)
         return Graphs(
             self,
             loop,
             None if loop is not None else function_of(model, forward),
             function_of(model, RATES),
             function_of(model, PLUS),
-            Projection.of(model) if model.has_rows else None,
+            Projection.of(model) if model.has_rows or has_modes(model) else None,
         )
 
 

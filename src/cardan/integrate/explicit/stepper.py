@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.matrix import where
-from cardan.integrate.events import BISECTIONS, DONE, Bracket, Event, changed_sign, per_system
+from cardan.integrate.events import BISECTIONS, DONE, Bracket, Event, changed_sign, per_system, trace_events
 from cardan.integrate.explicit import step as text
 from cardan.integrate.explicit.large_mechanisms import large_mechanism_march
 from cardan.integrate.explicit.large_trees import large_tree_march
@@ -30,6 +30,7 @@ from cardan.integrate.explicit.step import (
 from cardan.integrate.explicit.tableau import Tableau
 from cardan.integrate.integrators import SINGLE, Request
 from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels
+from cardan.integrate.modes.events import event_values, users_events
 from cardan.integrate.stepper import STRETCH, BatchStepper, Outcome, States, chosen_states, next_stop
 from cardan.lazy import cached_property
 from cardan.machines.cuda.place import Place
@@ -164,6 +165,17 @@ class ExplicitKernels(IntegratorKernels):
     @cached_property
     def _graphs(self) -> Graphs:
         return self.motion.graphs()
+
+    def _events(self, t: Any, q: Any, v: Any, given: Given) -> Any:
+        motion = self.motion
+        return event_values(
+            self.model, motion.formulation, motion.rows, self.events, t, q, v, given.tau, given.parameters
+        )
+
+    @property
+    def _traced_events(self) -> str:
+        own = users_events(self.events)
+        return str(trace_events(self.model, own).serialize()) if own else ""
 
     # the step
 
@@ -496,10 +508,12 @@ class ExplicitStepper(BatchStepper):
         h = np.where((d0 < 1e-5) | (d1 < 1e-5), 1e-6, 0.01 * d0 / np.maximum(d1, 1e-300))
         return np.minimum(np.clip(np.nan_to_num(h, nan=1e-6), 1e-6, 0.1), max_step)
 
-    def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def project(
+        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, p: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Project samples at times (B, n) by Newton's method, all at once; also return which (B, n) stayed open."""
         if not self.motion.projects:
             return q, v, np.zeros(t.shape, dtype=bool)
-        parameters = [p[..., None, :] for p in self.parameters]
+        parameters = [x[..., None, :] for x in self.parameters] if p is None else [p]
         q, v, gap = project(self.model, q, v, t, parameters=parameters, threads=self.threads)
         return q, v, gap >= OPEN

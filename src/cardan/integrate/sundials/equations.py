@@ -34,7 +34,7 @@ from cardan.integrate.kernel import EVENT_KERNELS, Layout, layout_of
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import Slot
 from cardan.model.model import Model
-from cardan.structure.kernels import FreeKernel, compile_quantity, function_of, tree_quantity
+from cardan.structure.kernels import FreeKernel, compile_quantity, function_of, symbolic, tree_quantity
 from cardan.structure.projection import project
 
 
@@ -167,13 +167,14 @@ def nonzeros(matrix: Quantity, count: int) -> Quantity:
 
 
 def dae_events(model: Model, layout: DaeLayout, graph: Any) -> Quantity:
-    """The events (ne,), a function `graph` of (t, q, v) of the tree, as a function of time, `y` and `about`."""
+    """The events (ne,), a function `graph` of (t, q, v, p) of the tree, as a function of time, `y` and `about`."""
     shapes: dict[str, Shape] = {"t": (), "y": (layout.n,), "about": (model.nq,)}
     nq, nv = layout.of.nq, layout.of.nv
+    p = [symbolic(model)[1]] if model.parameters else []
 
     def write(model: Model, s: Inputs) -> list[Matrix]:
         q, v = s["y"][:nq], s["y"][nq : nq + nv]
-        return [graph(s["t"], *tree_state(model, layout.of.formulation, q, v, s["about"]))]
+        return [graph(s["t"], *tree_state(model, layout.of.formulation, q, v, s["about"]), *p)]
 
     return Quantity("events", tuple(shapes), (("g", fixed(graph.numel_out(0))),), write=write, shapes=shapes)
 

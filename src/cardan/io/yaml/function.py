@@ -36,6 +36,7 @@ from cardan.io.yaml.expression import (
 from cardan.io.yaml.nodes import NodeReader, unknown_name
 from cardan.model.body import Joint
 from cardan.model.constraint import Constraint
+from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.field import GAP
 from cardan.model.force import Coupling, Force
 from cardan.model.joint import Kind
@@ -162,6 +163,26 @@ def value_entries(element: Coupling | Constraint) -> Entries:
     bodies = len(element.on) if isinstance(element, Constraint) else 0
     text = _expressions(element.owner, traced.function, _body_variable(bodies))
     return {"value": f"={text.outputs[0][0]}"} | _where(text)
+
+
+def plain_function_entries(element: ConstraintElement) -> Entries:
+    """The functions of a constraint element as expressions of their arguments; they share their named values."""
+    import casadi as ca
+
+    entries: Entries = {}
+    if not element.functions:
+        return entries
+    names, graphs = [*element.functions], []
+    for name, function in element.functions.items():
+        graphs.append(function if _is_graph(function) else element.traced_function(name))
+    arguments = element.kind.fields[names[0]].arguments
+    if any(element.kind.fields[name].arguments != arguments for name in names):
+        raise ModelError(f"{element.owner}: its functions have different arguments, and files cannot hold them")
+    symbols = [ca.SX.sym(argument) for argument, _ in arguments]
+    whole = ca.Function("law", symbols, [graph(*symbols) for graph in graphs])
+    text = _expressions(element.owner, whole, lambda port, k: Name(arguments[port][0]))
+    entries = {name: _calculated(column[0]) for name, column in zip(names, text.outputs, strict=True)}
+    return entries | _where(text)
 
 
 def _is_graph(function: Any) -> bool:

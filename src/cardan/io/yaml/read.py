@@ -21,9 +21,12 @@ from cardan.io.yaml import function, schema
 from cardan.io.yaml.expression import Measured
 from cardan.io.yaml.nodes import List, NodeReader, Scalar, Table, described, parse_yaml
 from cardan.io.yaml.schema import COORDINATE, RATE, Entries, along, each
+from cardan.io.yaml.units import quantity_of
 from cardan.model.body import JointData
 from cardan.model.builder import SNAPPING, Mechanism
-from cardan.model.field import EFFORT, FUNCTIONS, GAP, MOMENT_AND_FORCE
+from cardan.model.constraint_kind import ConstraintKind
+from cardan.model.constraint_table import constraint_kinds
+from cardan.model.field import EFFORT, FUNCTION, FUNCTIONS, GAP, MOMENT_AND_FORCE, Field
 from cardan.model.force import ForceKind, force_kinds
 from cardan.model.joint import Free, Kind, joint_types
 from cardan.model.model import Model
@@ -332,13 +335,17 @@ class _MechanismReader:
         for name, node in values["where"].node.entries.items() if "where" in values else ():
             inner = reader.inner(node, f"where.{name}")
             why = function.taken(name) or ("that is a parameter" if name in reader.parameters else "")
+            why = why or ("that is a variable of functions" if name in variables else "")
             if why:
                 raise inner.error(f"cannot have this name: {why}")
             where[name] = inner
         return function.ExpressionFunction(variables, outputs, quantities, where)
 
     def constraint(self, name: str, reader: NodeReader) -> None:
-        type = type_of(reader, tuple(schema.CONSTRAINT_TYPES))
+        kinds = constraint_kinds()
+        type = type_of(reader, (*schema.CONSTRAINT_TYPES, *kinds))
+        if type in kinds:
+            return self.constraint_element(name, kinds[type], reader)
         reader = reader.owned(f"{'constraint' if type == 'user' else type} {name!r}")
         entries = schema.with_type(schema.CONSTRAINT_TYPES) | schema.CONSTRAINT_TYPES[type]
         check_keys(reader, entries)
@@ -366,6 +373,27 @@ class _MechanismReader:
                 else:
                     given = value.number(*quantities)
             self.mechanism.motion(name, values["joint"], given)
+
+    def constraint_element(self, name: str, kind: ConstraintKind, reader: NodeReader) -> None:
+        reader = reader.owned(f"{kind.name} {name!r}")
+        with self.adding(reader, reader.owner):
+            types = (*schema.CONSTRAINT_TYPES, *constraint_kinds())
+            values = entries_of(reader, schema.with_type(types) | schema.constraint_entries(kind))
+            on: Any = values.get("body", values.get("bodies"))
+            if kind.bodies == 2:
+                on = (values["body1"], values["body2"])
+            for what, field in kind.fields.items():
+                if field.form == FUNCTION:
+                    values[what] = self.plain_function(reader, values, what, field)
+            given = {what: values[what] for what in kind.fields if what in values}
+            self.mechanism.constrain(name, kind, on, holds=values.get("holds"), **given)
+
+    def plain_function(self, reader: NodeReader, values: dict[str, Any], what: str, field: Field) -> Any:
+        """A function of numbers, such as the profile of a cam, from its expression."""
+        names = [argument for argument, _ in field.arguments]
+        variables: function.Variables = dict.fromkeys(names, ())
+        made = self.expressions(reader, values, [values[what]], [quantity_of(field.unit)], variables)
+        return lambda *at: made(**dict(zip(names, at, strict=True)))[0]
 
     def coefficients(self, values: dict[str, Any]) -> dict[str, float]:
         """Read the coefficients of a coupling; products whose units are known must agree."""

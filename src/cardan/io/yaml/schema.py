@@ -17,6 +17,8 @@ from cardan.io.yaml.nodes import List, NodeReader, Scalar, Table, described
 from cardan.io.yaml.units import UnitError, quantity_of
 from cardan.model import field as declared
 from cardan.model import inertia
+from cardan.model.constraint_kind import ConstraintKind
+from cardan.model.constraint_table import CONSTRAINTS
 from cardan.model.field import Field
 from cardan.model.force import FORCES, ForceKind
 from cardan.model.joint import OWN_TYPES, JointType
@@ -487,6 +489,7 @@ FORMS: dict[str, Callable[[Field], Form | None]] = {
     declared.AXES: lambda field: choice("ground", "body"),
     declared.EFFORT: lambda field: function(many=True),
     declared.WRENCHES: lambda field: None,
+    declared.FUNCTION: lambda field: function(),
     declared.GAP: lambda field: function(many=True),
 }
 
@@ -516,14 +519,27 @@ def joint_entries(type: type[JointType]) -> Entries:
 
 def force_entries(kind: ForceKind) -> Entries:
     """The entries of a kind of force element: what it acts on, and its numbers."""
-    owner = f"force kind {kind.name!r}"
+    return _element_entries(f"force kind {kind.name!r}", kind)
+
+
+def constraint_entries(kind: ConstraintKind) -> Entries:
+    """The entries of a kind of constraint element: the bodies, its numbers, and the rows that it holds."""
+    entries = _element_entries(f"constraint kind {kind.name!r}", kind, "holds")
+    if len(kind.rows) == 1:
+        return entries
+    names = [row.name for row in kind.rows]
+    usual = ", ".join(row.name for row in kind.rows if row.held)
+    return entries | {"holds": Entry(list_of(choice(*names)), f"the rows that it holds: {usual} unless given")}
+
+
+def _element_entries(owner: str, kind: ForceKind | ConstraintKind, *taken: str) -> Entries:
     if kind.on == "joint":
         on = ALONG
     else:
         on = {1: {"body": Entry(TEXT, "the body", needed=True)}, 2: PAIR}.get(kind.bodies, BODY_LIST)
     entries = _declared(owner, kind.fields)
-    if taken := sorted(entries.keys() & {*on, "type", "where"}):
-        raise ModelError(f"{owner}: its field {taken[0]!r} has the name of another entry; rename it")
+    if same := sorted(entries.keys() & {*on, "type", "where", *taken}):
+        raise ModelError(f"{owner}: its field {same[0]!r} has the name of another entry; rename it")
     return on | entries | ({"where": WHERE} if kind.function else {})
 
 
@@ -555,6 +571,12 @@ CONSTRAINT_TYPES: dict[str, Entries] = {
     },
 }
 
+
+def own_constraints() -> dict[str, Entries]:
+    """Entries of prescribed motions, couplings, constraints of the user, and Cardan's own constraint elements."""
+    return CONSTRAINT_TYPES | {kind.in_files: constraint_entries(kind) for kind in CONSTRAINTS.values()}
+
+
 SECTIONS: Entries = {
     "cardan": Entry(number(), f"version of the format, {VERSION}", needed=True),
     "name": Entry(TEXT, "name of the mechanism", needed=True),
@@ -565,7 +587,7 @@ SECTIONS: Entries = {
     "joints": Entry(None, "joints by name; one that closes a loop is just another joint"),
     "frames": Entry(None, "frames fixed to bodies, by name"),
     "forces": Entry(None, "forces and drives by name"),
-    "constraints": Entry(None, "prescribed motions, couplings of joints and constraints of your own by name"),
+    "constraints": Entry(None, "prescribed motions, couplings of joints, rolling and other constraints by name"),
     "cut": Entry(list_of(TEXT), "joints to cut where loops are opened; the others are chosen"),
     "snapping": Entry(number(), "placements within this of 0, 1 or -1 are taken as that"),
     "free": Entry(list_of(TEXT), "numbers that are inputs of every function, such as crank.mass"),
@@ -579,14 +601,14 @@ SECTIONS: Entries = {
 def json_schema() -> Schema:
     """The JSON Schema of the format, for editors: `# yaml-language-server: $schema=cardan.schema.json`.
 
-    It knows Cardan's own joint types and force elements.
+    It knows Cardan's own joint types, force elements and constraint elements.
     """
     rotations = {"rpy": VECTOR, "quaternion": _array(MEASURE, 4), "rotation": _array(VECTOR, 3)}
     placement = {"type": "object", "properties": {"position": VECTOR, **rotations}, "additionalProperties": False}
     joints = {type: JOINTS | entries for type, entries in own_joints().items()}
     forces, constraints = (
         {type: with_type(types) | entries for type, entries in types.items()}
-        for types in (own_forces(), CONSTRAINT_TYPES)
+        for types in (own_forces(), own_constraints())
     )
     inner: dict[str, Schema] = {
         "cardan": {"const": VERSION},

@@ -17,14 +17,16 @@ import numpy as np
 from cardan.errors import FileError, ModelError
 from cardan.io.mesh_path import mesh_name
 from cardan.io.yaml.expression import number
-from cardan.io.yaml.function import function_entries, value_entries
+from cardan.io.yaml.function import function_entries, plain_function_entries, value_entries
 from cardan.io.yaml.read import SIZE_LIMIT, Description, read_yaml
 from cardan.io.yaml.schema import AXES as AXIS_NAMES
 from cardan.io.yaml.schema import SHAPES, VERSION
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.builder import SNAPPING, Mechanism
 from cardan.model.constraint import Constraint
-from cardan.model.field import AXES, AXIS, FUNCTIONS, MOMENT_AND_FORCE, POSE, SIX_AXES, Field
+from cardan.model.constraint_kind import ConstraintElement
+from cardan.model.constraint_table import constraint_kinds
+from cardan.model.field import AXES, AXIS, FUNCTION, FUNCTIONS, MOMENT_AND_FORCE, POSE, SIX_AXES, Field
 from cardan.model.force import Coupling, Force, force_kinds
 from cardan.model.idle_data import idle_data
 from cardan.model.inertia import check_inertia, read_inertia
@@ -87,7 +89,7 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
         "frames": {frame.name: _frame(frame, body_name) for frame in thing.frames},
         "forces": {force.name: _force(force, body_name, thing.joints) for force in thing.forces},
         "constraints": {c.name: _coupling(c, joints) for c in thing.couplings}
-        | {c.name: _constraint(c, body_name) for c in thing.constraints},
+        | {c.name: _constraint(c, body_name) for c in thing.own_constraints},
         "states": _states(thing),
         "actuators": {a.name: _actuator(a) for a in thing.actuators},
         "cut": _cut(thing),
@@ -388,14 +390,7 @@ def _force(force: Force, body_name: Any, joints: tuple[Joint, ...]) -> Entries:
             f"{force.owner}: its kind is not registered; call cd.add_force with it, so that files can name it"
         )
     entries: Entries = {"type": kind.in_files}
-    if kind.on == "joint":
-        entries["joint"] = joints[force.on[0]].name
-    elif kind.bodies == 1:
-        entries["body"] = body_name(force.on[0])
-    elif kind.bodies == 2:
-        entries |= {"body1": body_name(force.on[0]), "body2": body_name(force.on[1])}
-    else:
-        entries["bodies"] = [body_name(b) for b in force.on]
+    entries |= {"joint": joints[force.on[0]].name} if kind.on == "joint" else _bodies(force, body_name)
     if force.function is not None:
         entries |= function_entries(force, joints)
     for name, field in kind.fields.items():
@@ -404,8 +399,16 @@ def _force(force: Force, body_name: Any, joints: tuple[Joint, ...]) -> Entries:
     return entries
 
 
-def _field(force: Force, name: str, field: Field) -> Entries:
-    """The entries of one number of a force element; none where it is the default."""
+def _bodies(element: Force | ConstraintElement, body_name: Any) -> Entries:
+    """The bodies of an element, as its kind writes them."""
+    names = [body_name(b) for b in element.on]
+    if element.kind.bodies == 1:
+        return {"body": names[0]}
+    return {"body1": names[0], "body2": names[1]} if element.kind.bodies == 2 else {"bodies": names}
+
+
+def _field(force: Force | ConstraintElement, name: str, field: Field) -> Entries:
+    """The entries of one number of an element; none where it is the default."""
     if field.form == AXES:
         return {name: "body"} if force.numbers["follows"] else {}
     if name not in force.numbers:
@@ -438,9 +441,27 @@ def _coupling(coupling: Coupling, joints: list[str]) -> Entries:
     return entries if _same(coupling.offset, 0.0) else entries | {"offset": number(coupling.offset)}
 
 
-def _constraint(constraint: Constraint, body_name: Any) -> Entries:
+def _constraint(constraint: Constraint | ConstraintElement, body_name: Any) -> Entries:
+    if isinstance(constraint, ConstraintElement):
+        return _constraint_element(constraint, body_name)
     entries: Entries = {"type": "user", "bodies": [body_name(b) for b in constraint.on]}
     return entries | value_entries(constraint) | ({} if constraint.unit == "m" else {"unit": constraint.unit})
+
+
+def _constraint_element(element: ConstraintElement, body_name: Any) -> Entries:
+    kind = element.kind
+    if constraint_kinds().get(kind.in_files) is not kind:
+        raise ModelError(
+            f"{element.owner}: its kind is not registered; call cd.add_constraint with it, so that files can name it"
+        )
+    entries: Entries = {"type": kind.in_files} | _bodies(element, body_name)
+    entries |= plain_function_entries(element)
+    for name, field in kind.fields.items():
+        if field.form != FUNCTION:
+            entries |= _field(element, name, field)
+    if element.holds != tuple(k for k, row in enumerate(kind.rows) if row.held):
+        entries["holds"] = [kind.rows[k].name for k in element.holds]
+    return entries
 
 
 def _numbers(array: np.ndarray) -> Any:

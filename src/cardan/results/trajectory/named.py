@@ -7,6 +7,8 @@ A name is an element's and, after a dot, what is read off it:
     force elements           as their kind declares (`model.force`): length, rate, force or torque, power, energy
     motions and couplings    rate, force or torque, power
     constraints of one's own force
+    constraint elements      force, along each of their rows; point of contact
+    free parameters          their own name, `spring.stiffness`
 
 Where two elements have the same name and share a reading, the names have the kind before them: `body arm.acceleration`.
 """
@@ -23,9 +25,11 @@ import numpy as np
 from cardan.formulation.readings import bodies_read, element_readings, measured_joints, readings
 from cardan.functions.constraints import multipliers
 from cardan.functions.kinematics import body_poses, body_twists
+from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.force import Coupling
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
+from cardan.model.parameter import Parameter
 from cardan.results.trajectory.quantities import XYZ, SampledStates
 from cardan.structure.kernels import compile_quantity, time_argument
 
@@ -78,19 +82,22 @@ def _rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
     """Kind of the element and row, element by element."""
     for coupling in model.couplings:
         yield from ((coupling.what, row) for row in _coupling_rows(model, coupling))
-    rows = [row.owner for row in model.rows]
-    for constraint in model.constraints:
-        k = rows.index(constraint.owner)
-        words = f"{constraint.owner}: force, or torque, that keeps it"
-        row = NamedQuantity(f"{constraint.name}.force", (), (model.rows[k].force_unit,), words, _part("row_forces", k))
-        yield "constraint", row
+    first = len(model.rows) - len(model.constraints)
+    for own in model.own_constraints:
+        rows = [k for k, c in enumerate(model.constraints, first) if own in (c, c.element)]
+        labels = tuple(own.kind.rows[k].name for k in own.holds) if isinstance(own, ConstraintElement) else ("",)
+        units = tuple(model.rows[k].force_unit for k in rows)
+        several = labels != ("",)
+        words = f"{own.owner}: force, or torque, that keeps it"
+        of = _part("row_forces", slice(rows[0], rows[-1] + 1) if several else rows[0])
+        yield "constraint", NamedQuantity(f"{own.name}.force", labels if several else (), units, words, of)
     at = 0
     for reading in element_readings(model):
         place = slice(at, at + reading.size) if reading.labels else at
         of = _part("readings", place)
-        name = f"{reading.force.name}.{reading.name}"
-        words = f"{reading.force.owner}: {reading.meaning}"
-        yield reading.force.kind.name, NamedQuantity(name, reading.labels, reading.units, words, of)
+        name = f"{reading.element.name}.{reading.name}"
+        words = f"{reading.element.owner}: {reading.meaning}"
+        yield reading.element.kind.name, NamedQuantity(name, reading.labels, reading.units, words, of)
         at += reading.size
     for j in range(len(model.joints)):
         yield from (("joint", row) for row in _joint_rows(model, j))
@@ -98,6 +105,24 @@ def _rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
         yield from (("body", row) for row in _body_rows("body", name))
     for name in model.frame_names:
         yield from (("frame", row) for row in _body_rows("frame", name))
+    for parameter in model.parameters:
+        yield "parameter", _parameter_row(model, parameter)
+
+
+def _parameter_row(model: Model, parameter: Parameter) -> NamedQuantity:
+    """A free parameter over time: constant, unless the run changes it."""
+    labels = tuple(".".join(map(str, place)) for place in np.ndindex(parameter.shape)) if parameter.shape else ()
+    at = model.parameters.slice_of(parameter.name)
+
+    def values(run: Trajectory) -> np.ndarray:
+        own = run.parameters
+        if own is None:
+            p = run.model.parameters.nominal if run.model.values is None else run.model.values
+            own = np.where(run.valid[..., None], p[..., None, :], np.nan)
+        return own[..., at] if labels else own[..., at.start]
+
+    units = (parameter.unit,) * max(len(labels), 1)
+    return NamedQuantity(parameter.name, labels, units, f"free parameter {parameter.name}", values)
 
 
 def _part(what: str, place: Any) -> Callable[[Trajectory], np.ndarray]:

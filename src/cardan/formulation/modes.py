@@ -1,0 +1,386 @@
+"""Motion with modes: a mechanism whose rows with laws are each closed or open, as its numbers say (`model.modes`).
+
+Forces `x` (m,) of the rows act like drives and wrenches, so in any formulation accelerations and reactions are affine
+in them. With the rates `u = J_c v - beta_c` of the rows,
+
+    udot = b + W x      closed: udot = 0      open: x = 0, or x = -d bound for friction that slides along d
+
+is one system of m equations, whatever the modes: one graph serves all of them. A bound that depends on the normal force
+`x_n` of the same element makes it unsymmetric; one that depends on the magnitude of a joint's reaction makes it
+nonlinear, and Newton's method solves it in a few steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from cardan.algebra.matrix import Matrix, Scalar, as_graph, dot, where, zeros
+from cardan.formulation.dynamics import constraint_state, entering_power, time_of, time_port
+from cardan.formulation.elements import Loads, constraint_forces, loads_at, with_wrenches
+from cardan.formulation.formulation import Formulation, Parts
+from cardan.formulation.kinematics import Kinematics
+from cardan.formulation.quantity import Inputs, Quantity, fixed, per_velocity
+from cardan.formulation.rows import Rows
+from cardan.model.force import Coupling
+from cardan.model.law import AT_REST, LawfulElement
+from cardan.model.model import Model
+from cardan.model.modes import DIRECTION, MODE, entries
+from cardan.model.row import Law
+
+NEWTON_STEPS = 6  # for friction that depends on reactions
+RATE_MARGIN, TINY = 1e-11, 1e-300  # m/s or rad/s: how far past rest friction that slides may be; above zero
+REACTION = 3  # numbers of a reaction: the force of the joint
+
+
+@dataclass(frozen=True)
+class LawParts:
+    """A mechanism with forces `x` (m,) of its rows with laws, at a state; everything is affine in x.
+
+    `parts` are the equations with these forces, `rows` the rows with laws, in the formulation's rates. `vdot` and `lam`
+    are what they solve to, `u` the rates of the rows.
+    """
+
+    parts: Parts
+    rows: Rows
+    x: Matrix
+    vdot: Matrix
+    lam: Matrix
+    kept: tuple[int, ...]
+    formulation: Formulation
+
+    @property
+    def model(self) -> Model:
+        """The mechanism."""
+        return self.parts.kin.model
+
+    @property
+    def u(self) -> Matrix:
+        """Rates (m,) of the rows."""
+        return self.rows.J @ self.parts.rates - self.rows.beta
+
+    @property
+    def udot(self) -> Matrix:
+        """Rates (m,) of `u`, affine in x."""
+        return self.rows.J @ self.vdot - self.rows.gamma
+
+    @property
+    def a(self) -> Matrix:
+        """Accelerations (nv,) of the tree's coordinates, affine in x."""
+        return self.formulation.tree_accelerations(self.parts, self.vdot)
+
+    def affine(self, y: Matrix) -> tuple[Matrix, Matrix]:
+        """`y(0)` and the matrix `dy/dx` of something affine in x."""
+        import casadi as ca
+
+        return ca.substitute(y, self.x, ca.SX.zeros(self.x.shape)), ca.jacobian(y, self.x)
+
+    def reactions(self) -> Matrix:
+        """Wrenches (number of joints, 6) of all joints, affine in x."""
+        every = type(self.lam)(len(self.parts.rows), 1)
+        for k, row in enumerate(self.kept):
+            every[row] = self.lam[k]
+        return self.formulation.wrenches(self.parts, self.vdot, every)
+
+    def reaction(self, j: int, wrenches: Matrix) -> Matrix:
+        """Force (3,) with which a joint holds its child, N: what acts along its coordinate is not part of it."""
+        rows = self.parts.kin.measured(j).rows
+        wrench = wrenches[j, :].T
+        along = dot(as_graph(self.model.joints[j].kind.S(rows.q), wrench), wrench)
+        return (wrench - rows.W @ along)[3:]
+
+
+def law_parts(model: Model, formulation: Formulation, kept: Sequence[int], inputs: Inputs) -> LawParts:
+    """The mechanism at a state of the tree with symbols for the forces of its rows with laws."""
+    import casadi as ca
+
+    q, v = inputs["q"], inputs["v"]
+    kin = formulation.kinematics_of_tree(model, q, v)
+    tau = inputs.get("tau", type(q)(model.nv, 1))
+    wrenches = inputs["wrenches"] if "wrenches" in inputs else type(q)(model.nb, 6)
+    loads = loads_at(kin, tau, wrenches, time_of(inputs))
+    x = ca.SX.sym("x", sum(len(law.rows) for law in model.laws))
+    parts = formulation.equations(model, kin, with_law_forces(kin, loads, x))
+    vdot, lam = formulation.solve(parts, kept)
+    rows = formulation.lawful_rows(kin, loads, vdot.shape[0])
+    return LawParts(parts, rows, x, vdot, lam, tuple(kept), formulation)
+
+
+def with_law_forces(kin: Kinematics, loads: Loads, x: Matrix) -> Loads:
+    """The loads with forces `x` (m,) of the rows with laws: drives of joints, and wrenches on bodies."""
+    drives, k = dict(loads.tau), 0
+    more: dict[int, Matrix] = {}
+    for law in kin.model.laws:
+        for row in law.rows:
+            if isinstance(row, Coupling):
+                for j, c in zip(row.joints, map(float, row.coefficients), strict=True):
+                    drives[j] = drives.get(j, zeros(1, None, x)) + c * x[k]
+            else:
+                for b, F in constraint_forces(kin, row, loads.t).items():
+                    more[b] = more.get(b, zeros(6, None, x)) + F * x[k]
+            k += 1
+    return with_wrenches(Loads(drives, loads.wrenches, loads.t), more)
+
+
+@dataclass(frozen=True)
+class Friction:
+    """A friction row as its bound is written: its number, the other row of a disc or None, its element, its normal.
+
+    `normal` is the number of the row whose force bounds it; `joint` the joint whose reaction does.
+    """
+
+    row: int
+    other: int | None
+    law: LawfulElement
+    normal: int | None
+    joint: int | None
+
+
+def friction_rows(model: Model) -> list[Friction]:
+    """The friction rows of a model, in order."""
+    found, first = [], 0
+    for law in model.laws:
+        own = [first + k for k in law.friction_rows]
+        normal = None if law.normal is None else first + law.normal
+        for k in own:
+            other = next((i for i in own if i != k), None)
+            found.append(Friction(k, other, law, normal, law.joint))
+        first += len(law.rows)
+    return found
+
+
+def modes_of(model: Model, what: str) -> Matrix:
+    """`mode` or `direction` (m,) of all rows, in the equations."""
+    import casadi as ca
+
+    return ca.vertcat(ca.SX(0, 1), *(ca.SX(entry) for law in model.laws for entry in entries(law, what)))
+
+
+def sliding(f: Friction, u: Matrix, d: Matrix) -> tuple[Matrix, Matrix]:
+    """Speed of a friction row that slides, and the direction of its row; past rest it keeps that of before.
+
+    So a step that goes a little beyond the moment of rest, before that moment is located, sees nothing jump.
+    """
+    import casadi as ca
+
+    if f.other is None:
+        return ca.fmax(d[f.row] * u[f.row], 2 * AT_REST), d[f.row]
+    along = d[f.row] * u[f.row] + d[f.other] * u[f.other]
+    speed = ca.sqrt(u[f.row] ** 2 + u[f.other] ** 2 + AT_REST**2)
+    return ca.fmax(along, 2 * AT_REST), where(along > 0, u[f.row] / speed, d[f.row])
+
+
+def law_forces(at: LawParts) -> Matrix:
+    """Forces `x` (m,) of the rows in their modes."""
+    import casadi as ca
+
+    model, x = at.model, at.x
+    m = x.shape[0]
+    mode, direction = modes_of(model, MODE), modes_of(model, DIRECTION)
+    b, W = at.affine(at.udot)
+    unit = ca.vertcat(*(where(W[k, k] > 0, 1 / ca.sqrt(W[k, k]), 1.0) for k in range(m)))
+    pull = bounds_sliding(at, direction)
+    y = ca.SX.sym("y", m)
+    given = ca.substitute(pull, x, unit * y)
+    left = mode * unit * (b + W @ (unit * y)) + (1 - mode) * (y + given / unit)
+    nonlinear = any(f.joint is not None for f in friction_rows(model))
+    now, A = ca.SX.zeros(m), ca.jacobian(left, y)
+    if not nonlinear:
+        return unit * solve_small(A, -ca.substitute(left, y, now))
+    for _ in range(NEWTON_STEPS):
+        residual, slope = (ca.substitute(part, y, now) for part in (left, A))
+        now = now - solve_small(slope, residual)
+    return unit * now
+
+
+def solve_small(A: Matrix, right: Matrix) -> Matrix:
+    """`A^-1 right` of a small dense matrix, by elimination with the largest pivot of each column."""
+    import casadi as ca
+
+    n = A.shape[0]
+    if n == 1:
+        return right / A
+    rows = [[ca.SX(A[i, j]) for j in range(n)] + [ca.SX(right[i])] for i in range(n)]
+    for k in range(n):
+        for i in range(k + 1, n):  # bring the largest entry of the column up
+            swap = ca.fabs(rows[i][k]) > ca.fabs(rows[k][k])
+            for j in range(k, n + 1):
+                high, low = rows[k][j], rows[i][j]
+                rows[k][j], rows[i][j] = where(swap, low, high), where(swap, high, low)
+        for i in range(k + 1, n):
+            factor = rows[i][k] / rows[k][k]
+            rows[i] = [*rows[i][: k + 1], *(rows[i][j] - factor * rows[k][j] for j in range(k + 1, n + 1))]
+    x: list[Matrix] = [ca.SX(0)] * n
+    for k in reversed(range(n)):
+        rest = rows[k][n]
+        for j in range(k + 1, n):
+            rest = rest - rows[k][j] * x[j]
+        x[k] = rest / rows[k][k]
+    return ca.vertcat(*x)
+
+
+def bounds_sliding(at: LawParts, direction: Matrix) -> Matrix:
+    """`d bound` (m,) of sliding friction as a function of x; zero in other rows."""
+    import casadi as ca
+
+    u, pull = at.u, ca.SX(at.x.shape[0], 1)
+    wrenches: Matrix | None = None
+    for f in friction_rows(at.model):
+        speed, d = sliding(f, u, direction)
+        if f.joint is not None and wrenches is None:
+            wrenches = at.reactions()
+        pull[f.row] = d * f.law.bound(speed, normal_force(at, f, wrenches))
+    return pull
+
+
+def normal_force(at: LawParts, f: Friction, wrenches: Matrix | None) -> Scalar:
+    """What presses a friction row, N, as a function of x."""
+    import casadi as ca
+
+    if f.normal is not None:
+        return at.x[f.normal]
+    if f.joint is None:
+        return 0.0
+    assert wrenches is not None
+    R = at.reaction(f.joint, wrenches)
+    return ca.sqrt(ca.sumsqr(R) + 1e-40)
+
+
+def motion_with_modes(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
+    """Accelerations (nv,) of the tree's coordinates, and the power (W) that enters, friction's included."""
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        at = law_parts(model, formulation, rows, inputs)
+        x = law_forces(at)
+        a, lam = _at(at, x, at.a, at.lam)
+        power = entering_power(at.parts, inputs["tau"], rows, lam) + dot(x, at.rows.J @ at.parts.rates)
+        return [a, power]
+
+    outputs = (("a", per_velocity), ("P", fixed()))
+    return Quantity("motion_with_modes", ("q", "v", "tau", *time_port(model)), outputs, write=write)
+
+
+def _at(at: LawParts, x: Matrix, *values: Matrix) -> list[Matrix]:
+    """Values that depend on the forces, at some forces."""
+    found = []
+    for value in values:
+        at_zero, slope = at.affine(value)
+        found.append(at_zero + slope @ x)
+    return found
+
+
+def law_events(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
+    """Values (m,) that fall through zero where a row leaves its mode.
+
+    A closed gap: its force. An open one: the gap, and a little that lets it begin at zero, its `direction`. Friction that sticks: what is left to its bound. Friction that
+    slides: its rate along the direction of sliding. Of a switched row 1: only others switch it.
+    """
+    m = sum(len(law.rows) for law in model.laws)
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        import casadi as ca
+
+        at = law_parts(model, formulation, rows, inputs)
+        return [law_values(at, law_forces(at))] if m else [ca.SX(0, 1)]
+
+    return Quantity("law_events", ("q", "v", "tau", *time_port(model)), (("g", fixed(m)),), write=write)
+
+
+def law_values(at: LawParts, x: Matrix) -> Matrix:
+    """The values of `law_events` at forces x."""
+    import casadi as ca
+
+    model, u = at.model, at.u
+    mode, d = modes_of(model, MODE), modes_of(model, DIRECTION)
+    laws = [law for element in model.laws for law in element.laws]
+    values = ca.SX.ones(len(laws))
+    for k, law in enumerate(laws):
+        if law is Law.UNILATERAL:
+            values[k] = where(mode[k] > 0.5, x[k], at.rows.phi[k] + d[k] + TINY)
+    frictions = friction_rows(model)
+    by_reaction = any(f.joint is not None for f in frictions)
+    wrenches = ca.reshape(_at(at, x, ca.vec(at.reactions()))[0], -1, 6) if by_reaction else None
+    for f in frictions:
+        k, first = f.row, f.other is None or f.other > f.row
+        there = x[f.normal] if f.normal is not None else 0.0
+        if f.joint is not None:
+            assert wrenches is not None
+            there = ca.norm_2(at.reaction(f.joint, wrenches))
+        force = ca.fabs(x[k]) if f.other is None else ca.sqrt(x[k] ** 2 + x[f.other] ** 2)
+        left = f.law.bound(0.0, there) - force
+        along, speed = d[k] * u[k], 0.0
+        if f.other is not None:
+            along, speed = along + d[f.other] * u[f.other], ca.sqrt(u[k] ** 2 + u[f.other] ** 2)
+        moves = along - 0.5 * speed + RATE_MARGIN
+        if not first:
+            continue  # the first row of a disc speaks for both
+        values[k] = where(mode[k] > 0.5, left, moves)
+        if f.normal is not None:
+            values[k] = where(mode[f.normal] > 0.5, values[k], 1.0)
+    return values
+
+
+def law_problem(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
+    """What the choice of modes needs at a state: `phi`, `u`, `b` (m,), `W` (m, m), `Y` (nv, m), bounds, reactions.
+
+    `Y` is how accelerations of the tree change with the forces. `bound` (m, 4) has the constant part and the
+    coefficient of sliding friction at the row's speed, then both of friction at rest. `reaction` (m, 3 (m + 1)) has the
+    reactions that bound friction rows: `r`, and the columns of `A` of `r + A x`. `restitution` (m,) is that of the row.
+    """
+    m = sum(len(law.rows) for law in model.laws)
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        import casadi as ca
+
+        at = law_parts(model, formulation, rows, inputs)
+        b, W = at.affine(at.udot)
+        Y = at.affine(at.a)[1]
+        u, bound, reaction = at.u, ca.SX(m, 4), ca.SX(m, REACTION * (m + 1))
+        frictions = friction_rows(model)
+        wrenches = at.reactions() if any(f.joint is not None for f in frictions) else None
+        for f in frictions:
+            speed = ca.fabs(u[f.row]) if f.other is None else ca.sqrt(u[f.row] ** 2 + u[f.other] ** 2)
+            speed = ca.fmax(speed, 2 * AT_REST)
+            levels = [part(s) for s in (speed, 0.0) for part in (f.law.constant_bound, f.law.coefficient)]
+            bound[f.row, :] = ca.horzcat(*(ca.SX(x) for x in levels))
+            if f.joint is not None:
+                assert wrenches is not None
+                r, A = at.affine(at.reaction(f.joint, wrenches))
+                reaction[f.row, :] = ca.vec(ca.horzcat(r, A)).T
+        restitution = ca.SX(m, 1)
+        k = 0
+        for element in model.laws:
+            for law in element.laws:
+                restitution[k] = element.number("restitution") if law is Law.UNILATERAL else 0.0
+                k += 1
+        return [at.rows.phi, u, b, W, Y, bound, reaction, restitution]
+
+    outputs = (
+        ("phi", fixed(m)), ("u", fixed(m)), ("b", fixed(m)), ("W", fixed(m, m)), ("Y", lambda own: (own.nv, m)),
+        ("bound", fixed(m, 4)), ("reaction", fixed(m, REACTION * (m + 1))), ("restitution", fixed(m)),
+    )  # fmt: skip
+    return Quantity("law_problem", ("q", "v", "tau", *time_port(model)), outputs, write=write)
+
+
+def closed_rows(model: Model) -> Quantity:
+    """`phi`, `J` (nl + m, nv) and `beta` of the equality rows and those with laws, in the tree's coordinates.
+
+    Rows that are open are zero. Friction that sticks holds rates, not positions.
+    """
+    from cardan.formulation.spatial import SPATIAL
+
+    equality = constraint_state(model)
+    n = len(model.rows) + len(model.lawful_rows)
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        import casadi as ca
+
+        kin = SPATIAL.kinematics_of_tree(model, inputs["q"], ca.SX.zeros(model.nv))
+        loads = Loads({}, ca.SX(model.nb, 6), time_of(inputs))
+        rows, mode = SPATIAL.lawful_rows(kin, loads, model.nv), modes_of(model, MODE)
+        mask = ca.vertcat(*(where(mode[k] > 0.5, 1.0, 0.0) for k in range(mode.shape[0])))
+        own = (mask * rows.phi, ca.diag(mask) @ rows.J, mask * rows.beta)
+        return [ca.vertcat(x, y) for x, y in zip(equality.graph(model, inputs), own, strict=True)]
+
+    outputs = (("phi", fixed(n)), ("J", lambda own: (n, own.nv)), ("beta", fixed(n)))
+    return Quantity("closed_rows", ("q", *time_port(model)), outputs, write=write)

@@ -1,0 +1,71 @@
+"""Modes of rows with laws, as numbers of the model that a run changes.
+
+While no row changes its mode, a mechanism with stops and friction that sticks is an ordinary one: some rows are closed,
+the others carry forces that are known. An event-driven run integrates it with the modes as free parameters, two for
+each row of an element:
+
+    mode         1 closed: the gap is closed, the friction sticks, the switch is on        0 open: it slides
+    direction    of friction that slides: 1 or -1; of two rows, the direction along which they slide; of an open gap,
+                 how far (m, rad) below zero it closes, so that one that opens at zero is not taken for closing
+
+`with_modes` frees them. What changes them at events is in `integrate.modes`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from cardan.algebra.free_number import expression, scalar
+from cardan.algebra.matrix import Scalar
+from cardan.model.field import ANY
+from cardan.model.law import LawfulElement
+from cardan.model.memory import Slot
+from cardan.model.model import Model
+from cardan.model.parameter import Parameter, Parameters
+
+MODE, DIRECTION = "mode", "direction"
+_WITH_MODES: Slot[None, Model] = Slot("model with the modes of its rows as free numbers")
+
+
+def has_modes(model: Model) -> bool:
+    """Whether the modes of the model's rows with laws are numbers of it."""
+    return any(MODE in law.numbers for law in model.laws)
+
+
+def with_modes(model: Model) -> Model:
+    """The model with the modes of its rows with laws as more free numbers, at the end of `p`; all are open.
+
+    A model without such rows is returned as it is.
+    """
+    if not model.laws or has_modes(model):
+        return model
+    found = _WITH_MODES.find(model, None, lambda: _with_modes(model.unbound))
+    if model.values is None:
+        return found
+    none = np.zeros((*model.values.shape[:-1], found.parameters.size - model.parameters.size))
+    return found._bound(np.concatenate([model.values, none], axis=-1))
+
+
+def _with_modes(model: Model) -> Model:
+    forces, more = list(model.forces), []
+    place = {force.name: k for k, force in enumerate(forces)}
+    for law in model.laws:
+        k, none = place[law.name], np.zeros(len(law.rows))
+        forces[k] = replace(forces[k], numbers={**forces[k].numbers, MODE: none, DIRECTION: none})
+        more += [
+            Parameter(f"{law.name}.{what}", "", none.shape, none, ANY, ("force", k, what)) for what in (MODE, DIRECTION)
+        ]
+    return replace(model, forces=tuple(forces), parameters=Parameters((*model.parameters, *more)))
+
+
+def entries(law: LawfulElement, what: str) -> list[Scalar]:
+    """`mode` or `direction` of each row of an element, in the equations."""
+    return [expression(scalar(x)) for x in law.numbers[what].ravel()]
+
+
+def places(model: Model, what: str) -> np.ndarray:
+    """Where in `p` the `mode` or `direction` of each row with a law is, in order (m,)."""
+    own = [model.parameters.slice_of(f"{law.name}.{what}") for law in model.laws]
+    return np.concatenate([np.arange(s.start, s.stop) for s in own]) if own else np.zeros(0, dtype=int)
