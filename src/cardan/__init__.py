@@ -143,6 +143,7 @@ if TYPE_CHECKING:
         DormandPrince,
         Gear,
         Integrator,
+        Moreau,
         RungeKutta,
         SemiImplicitEuler,
         add_method,
@@ -228,8 +229,8 @@ _LAZY = {
         "textbook": "textbook",
         "integrate.changes": "Change",
         "integrate.events": "Event Instant",
-        "integrate.integrators": "Adams Alpha BDF DormandPrince Gear Integrator RK4 RungeKutta SemiImplicitEuler "
-        "add_method",
+        "integrate.integrators": "Adams Alpha BDF DormandPrince Gear Integrator Moreau RK4 RungeKutta "
+        "SemiImplicitEuler add_method",
         "io.load": "load load_mechanism save",
         "io.table_file": "table table2",
         "machines.cuda.device_array": "DeviceArray to_device",

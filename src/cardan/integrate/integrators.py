@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
-from cardan.integrate.explicit.tableau import DORMAND_PRINCE, KUTTA, SEMI_IMPLICIT_EULER, Tableau
+from cardan.integrate.explicit.tableau import DORMAND_PRINCE, KUTTA, ONE_STAGE, SEMI_IMPLICIT_EULER, Tableau
 from cardan.machines.cuda.place import Place
 from cardan.model.elements import read_name
 from cardan.model.values import batch, number, shown, whole
@@ -252,6 +252,41 @@ class RungeKutta(_Explicit):
             object.__setattr__(self, name, value)
 
 
+@dataclass(frozen=True)
+class Moreau(Integrator):
+    """Moreau's midpoint rule of order 1, with steps of fixed length, for stops, contacts and friction that sticks.
+
+    Impacts and friction are part of the step: it stops at none of them, however many there are.
+
+    Args:
+        impact: law of impacts: "newton" or "poisson".
+
+    """
+
+    name = "moreau"
+    elsewhere = ("moreau_jean", "time_stepping", "timestepping", "nonsmooth", "siconos")
+    summary = "time stepping with impacts and friction, order 1, fixed steps"
+    chooses_steps = False
+    has_gpu = True
+    laws = "steps"
+    rules = ("newton", "poisson")
+    impact: str = "newton"
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if self.impact not in self.rules:
+            raise InputError(f"Moreau: impact must be 'newton' or 'poisson', got {shown(self.impact)}")
+
+    def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
+        """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
+        from cardan.integrate.moreau.step import MoreauEquations
+        from cardan.integrate.moreau.stepper import MoreauStepper
+        from cardan.structure.rows import kept_rows
+
+        motion = MoreauEquations(model, formulation, tuple(kept_rows(model, formulation)), rule=self.impact)
+        return MoreauStepper(motion, ONE_STAGE, tau, request)
+
+
 # Implicit methods
 
 
@@ -395,7 +430,7 @@ class Adams(_Cvode):
 
 INTEGRATORS: dict[str, Integrator] = {
     integrator.name: integrator
-    for integrator in (DormandPrince(), RK4(), SemiImplicitEuler(), Gear(), Alpha(), BDF(), Adams())
+    for integrator in (DormandPrince(), RK4(), SemiImplicitEuler(), Moreau(), Gear(), Alpha(), BDF(), Adams())
 }
 OWN = tuple(INTEGRATORS)
 

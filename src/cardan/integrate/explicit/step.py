@@ -93,6 +93,11 @@ class ExplicitEquations:
         """Whether they are computed by loops over the pieces and connections of a large mechanism."""
         return self.baumgarte is None and is_divided(self.model, self.formulation)
 
+    @property
+    def kernels(self) -> Any:
+        """The class of kernels that integrates them; None is that of explicit methods."""
+        return None
+
     def graphs(self) -> Graphs:
         """Record the graphs."""
         model = self.model
