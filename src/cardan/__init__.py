@@ -154,8 +154,8 @@ if TYPE_CHECKING:
     from cardan.machines.ufunc.threads import get_threads, set_threads
     from cardan.model import shape
     from cardan.model.particles import Particle, ParticleSystem
-    from cardan.model.table import Table
     from cardan.model.spatial_particles import SpatialParticles, four_particles, particles_in_space
+    from cardan.model.table import Table
     from cardan.readable.symbols import Symbols
     from cardan.results.comparison import Comparison, Difference, compare
     from cardan.results.drawing.draw import draw

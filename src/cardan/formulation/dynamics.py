@@ -63,8 +63,7 @@ def forward_dynamics(model: Model, formulation: Formulation, rows: Sequence[int]
         answer = lambda parts, vdot, lam, power: [formulation.tree_accelerations(parts, vdot)]
         return solved(model, formulation, rows, inputs, answer)
 
-    by_tree = isinstance(formulation, TreeFormulation) and not has_modes(model)
-    solves = (formulation, tuple(rows)) if by_tree else None
+    solves = (formulation, tuple(rows)) if isinstance(formulation, TreeFormulation) and not has_modes(model) else None
     return Quantity("forward_dynamics", load_ports(model, loaded), (("a", per_velocity),), write=write, solves=solves)
 
 

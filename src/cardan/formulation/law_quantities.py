@@ -19,8 +19,9 @@ from cardan.model.row import Law
 def law_events(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
     """Values (m,) that fall through zero where a row leaves its mode.
 
-    A closed gap: its force. An open one: the gap, and a little that lets it begin at zero, its `direction`. Friction that sticks: what is left to its bound. Friction that
-    slides: its rate along the direction of sliding. Of a switched row 1: only others switch it.
+    A closed gap: its force. An open one: the gap, and a little that lets it begin at zero, its `direction`. Friction
+    that sticks: what is left to its bound. Friction that slides: its rate along the direction of sliding. Of a switched
+    row 1: only others switch it.
     """
     m = sum(len(law.rows) for law in model.laws)
 

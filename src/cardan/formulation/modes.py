@@ -252,20 +252,11 @@ def normal_force(at: LawParts, f: Friction, wrenches: Matrix | None) -> Scalar:
     return ca.sqrt(ca.sumsqr(r + A @ at.x) + 1e-40)
 
 
-def _at(at: LawParts, x: Matrix, *values: Matrix) -> list[Matrix]:
-    """Values that depend on the forces, at some forces."""
-    found = []
-    for value in values:
-        at_zero, slope = at.affine(value)
-        found.append(at_zero + slope @ x)
-    return found
-
-
 def law_values(at: LawParts, x: Matrix) -> Matrix:
-    """The values of `law_events` at forces x."""
+    """Values (m,) at forces x that fall through zero where a row leaves its mode (`law_quantities.law_events`)."""
     import casadi as ca
 
-    model, u = at.model, at.u
+    model = at.model
     mode, d = modes_of(model, MODE), modes_of(model, DIRECTION)
     laws = [law for element in model.laws for law in element.laws]
     values = ca.SX.ones(len(laws))
@@ -273,23 +264,23 @@ def law_values(at: LawParts, x: Matrix) -> Matrix:
         if law is Law.UNILATERAL:
             values[k] = where(mode[k] > 0.5, x[k], at.rows.phi[k] + d[k] + TINY)
     frictions = friction_rows(model)
-    by_reaction = any(f.joint is not None for f in frictions)
-    wrenches = ca.reshape(_at(at, x, ca.vec(at.reactions()))[0], -1, 6) if by_reaction else None
+    wrenches = at.reactions() if any(f.joint is not None for f in frictions) else None
     for f in frictions:
-        k, first = f.row, f.other is None or f.other > f.row
-        there = x[f.normal] if f.normal is not None else 0.0
-        if f.joint is not None:
-            assert wrenches is not None
-            there = ca.norm_2(at.reaction(f.joint, wrenches))
-        force = ca.fabs(x[k]) if f.other is None else ca.sqrt(x[k] ** 2 + x[f.other] ** 2)
-        left = f.law.bound(0.0, there) - force
-        along, speed = d[k] * u[k], 0.0
-        if f.other is not None:
-            along, speed = along + d[f.other] * u[f.other], ca.sqrt(u[k] ** 2 + u[f.other] ** 2)
-        moves = along - 0.5 * speed + RATE_MARGIN
-        if not first:
+        k = f.row
+        if f.other is not None and f.other < k:
             continue  # the first row of a disc speaks for both
-        values[k] = where(mode[k] > 0.5, left, moves)
+        left = ca.substitute(ca.SX(f.law.bound(0.0, normal_force(at, f, wrenches))), at.x, x) - _size(f, x)
+        along = d[k] * at.u[k]
+        if f.other is not None:
+            along = along + d[f.other] * at.u[f.other] - 0.5 * _size(f, at.u)
+        values[k] = where(mode[k] > 0.5, left, along + RATE_MARGIN)
         if f.normal is not None:
             values[k] = where(mode[f.normal] > 0.5, values[k], 1.0)
     return values
+
+
+def _size(f: Friction, y: Matrix) -> Matrix:
+    """Magnitude of a friction row's entry of `y` (m,), of both rows of a disc."""
+    import casadi as ca
+
+    return ca.fabs(y[f.row]) if f.other is None else ca.sqrt(y[f.row] ** 2 + y[f.other] ** 2)

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 DOUBLE, SINGLE = PRECISIONS = ("float64", "float32")
+EVENTS, STEPS = "events", "steps"  # how an integrator treats rows with laws
+IMPACTS = ("newton", "poisson")
 
 
 @dataclass(frozen=True)
@@ -120,11 +122,14 @@ class _Explicit(Integrator):
     baumgarte: float | None
     has_derivatives = True
     has_gpu = True
-    laws = "events"
+    laws = EVENTS
+    impact: str | None
 
     def __post_init__(self) -> None:
         if self.baumgarte is not None:
             number(type(self).__name__, "baumgarte", self.baumgarte, "of 1/s", least=0)
+        if self.impact not in (None, *IMPACTS):
+            raise InputError(f"{type(self).__name__}: impact must be 'newton' or 'poisson', got {shown(self.impact)}")
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
@@ -147,6 +152,7 @@ class DormandPrince(_Explicit):
 
     Args:
         baumgarte: rate, 1/s, of Baumgarte's feedback on loops; None to project onto them after every step.
+        impact: law of impacts of hard stops and contacts: "newton", also by default, or "poisson".
 
     """
 
@@ -155,6 +161,7 @@ class DormandPrince(_Explicit):
     summary = "explicit, order 5, chooses its steps"
     tableau = DORMAND_PRINCE
     baumgarte: float | None = None
+    impact: str | None = None
 
 
 @dataclass(frozen=True)
@@ -163,6 +170,7 @@ class RK4(_Explicit):
 
     Args:
         baumgarte: rate, 1/s, of Baumgarte's feedback on loops; None to project onto them after every step.
+        impact: law of impacts of hard stops and contacts: "newton", also by default, or "poisson".
 
     """
 
@@ -173,6 +181,7 @@ class RK4(_Explicit):
     has_float32 = True
     tableau = KUTTA
     baumgarte: float | None = None
+    impact: str | None = None
 
 
 @dataclass(frozen=True)
@@ -181,6 +190,7 @@ class SemiImplicitEuler(_Explicit):
 
     Args:
         baumgarte: rate, 1/s, of Baumgarte's feedback on loops; None to project onto them after every step.
+        impact: law of impacts of hard stops and contacts: "newton", also by default, or "poisson".
 
     """
 
@@ -191,6 +201,7 @@ class SemiImplicitEuler(_Explicit):
     has_float32 = True
     tableau = SEMI_IMPLICIT_EULER
     baumgarte: float | None = None
+    impact: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,6 +217,7 @@ class RungeKutta(_Explicit):
         b: weights (s,), which add up to 1.
         e: weights (s,) of the error estimate, which add up to 0; None for steps of fixed length.
         baumgarte: rate, 1/s, of Baumgarte's feedback on loops; None to project onto them after every step.
+        impact: law of impacts of hard stops and contacts: "newton", also by default, or "poisson".
 
     """
 
@@ -215,6 +227,7 @@ class RungeKutta(_Explicit):
     b: ArrayLike
     e: ArrayLike | None = None
     baumgarte: float | None = None
+    impact: str | None = None
     chooses_steps: bool = field(init=False, repr=False)
     has_float32: bool = field(init=False, repr=False)
     tableau: Tableau = field(init=False, repr=False)
@@ -268,7 +281,7 @@ class Moreau(Integrator):
     summary = "time stepping with impacts and friction, order 1, fixed steps"
     chooses_steps = False
     has_gpu = True
-    laws = "steps"
+    laws = STEPS
     rules = ("newton", "poisson")
     impact: str = "newton"
 

@@ -34,7 +34,7 @@ RESTS = 1e-10  # m/s or rad/s: a rate up to this is zero
 EPS = float(np.finfo(float).eps)
 NEWTON, POISSON = "newton", "poisson"
 _KERNELS: KernelSlot[tuple[str, bool]] = KernelSlot("what the choice of modes needs, by formulation and loads")
-_LAWS: Slot[str, "ModeLaws"] = Slot("rows with laws of a model with modes, by formulation")
+_LAWS: Slot[str, ModeLaws] = Slot("rows with laws of a model with modes, by formulation")
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,20 @@ class ModeLaws:
             if n >= 0:
                 touching[:, r] = contact[:, n]
         direction = np.where(friction & ~rests & touching, direction, 0.0)
-        bounds = (s.bound[..., k] for k in range(4))
-        return choose(self.table, LawProblem(s.b, s.W, *bounds, s.reaction, contact, rests & touching, direction))
+        constant, coefficient, static, static_coefficient = np.moveaxis(s.bound, -1, 0)
+        problem = LawProblem(
+            s.b,
+            s.W,
+            constant,
+            coefficient,
+            static,
+            static_coefficient,
+            s.reaction,
+            contact,
+            rests & touching,
+            direction,
+        )
+        return choose(self.table, problem)
 
     def hit(self, s: LawState, closed: np.ndarray) -> np.ndarray:
         """Systems (k,) whose rates need an impulse: a closed gap closes further, or a row that is on moves."""
@@ -187,10 +199,9 @@ def law_rows_of(model: Model, formulation: Formulation) -> ModeLaws:
 def without_gain(s: LawState, x: np.ndarray, y: np.ndarray) -> np.ndarray:
     """Impulses (k, m) between x, without restitution, and y, as near to y as leaves no gain of energy."""
     d = y - x
-    times = lambda a: np.einsum("kij,kj->ki", s.W, a)
-    dot = lambda a, b: np.einsum("ki,ki->k", a, b)
-    start = dot(x, s.u) + dot(x, times(x)) / 2
-    slope, curve = dot(d, s.u + times(x)), dot(d, times(d)) / 2
+    Wx, Wd = (np.einsum("kij,kj->ki", s.W, a) for a in (x, d))
+    start = np.sum(x * (s.u + Wx / 2), axis=1)
+    slope, curve = np.sum(d * (s.u + Wx), axis=1), np.sum(d * Wd, axis=1) / 2
     allowed = np.maximum(start, 0) - start
     root = np.sqrt(np.maximum(slope**2 + 4 * curve * allowed, 0.0))
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -1,4 +1,4 @@
-"""Functions of a mechanism with laws at states: the modes of its rows are found for every state, then a kernel is called.
+"""Functions of a mechanism with laws at states: the modes of its rows are found for each, then a kernel is called.
 
 A model that is built has no modes as numbers. What its rows do at a state follows from the state: by the accelerations
 there. A state in which a closed gap closes further has no accelerations, but an impact.
@@ -44,10 +44,9 @@ class LawfulKernel:
         p = parameter_arguments(moded)[0]
         shapes = [x.shape[:-1] for x in (q, v, tau, p)] + [t.shape]
         batch = np.broadcast_shapes(*shapes, *([wrenches.shape[:-2]] if wrenches is not None else []))
-        flat = lambda x, n: np.ascontiguousarray(np.broadcast_to(x, (*batch, *n))).reshape(-1, *n)
-        states = [flat(x, x.shape[-1:]) for x in (q, v, tau, p)]
-        loads = None if wrenches is None else flat(wrenches, wrenches.shape[-2:])
-        p = self._modes(flat(t, ()), *states, loads).reshape(*batch, -1)
+        loads = None if wrenches is None else _flat(wrenches, batch, 2)
+        q1, v1, tau1, p1 = (_flat(x, batch, 1) for x in (q, v, tau, p))
+        p = self._modes(_flat(t, batch, 0), q1, v1, tau1, p1, loads).reshape(*batch, -1)
         return self.make(moded._bound(p))(q, v, tau, *more, out=out, threads=threads)
 
     def _modes(self, t: Any, q: Any, v: Any, tau: Any, p: np.ndarray, wrenches: Any) -> np.ndarray:
@@ -69,3 +68,9 @@ class LawfulKernel:
 
     def watch(self, look: Callable[[tuple[Any, ...]], None], closely: int = 0) -> None:
         """Nothing is watched: every call looks at its states."""
+
+
+def _flat(x: np.ndarray, batch: tuple[int, ...], axes: int) -> np.ndarray:
+    """An array broadcast to a batch, with one axis for it; the last `axes` axes are of one system."""
+    own = x.shape[x.ndim - axes :]
+    return np.ascontiguousarray(np.broadcast_to(x, (*batch, *own))).reshape(-1, *own)

@@ -39,7 +39,7 @@ def users_events(events: Sequence[Event]) -> tuple[Event, ...]:
 
 def event_values(
     model: Model, formulation: Formulation, rows: Sequence[int], events: Sequence[Event], t: Matrix, q: Matrix,
-    v: Matrix, tau: Matrix, parameters: Sequence[Matrix],
+    v: Matrix, tau: Matrix | None, parameters: Sequence[Matrix],
 ) -> Any:  # fmt: skip
     """Values (ne,) of all events as a graph."""
     import casadi as ca
