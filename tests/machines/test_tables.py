@@ -120,7 +120,9 @@ def test_what_scipy_has():
         np.testing.assert_allclose(cd.table(x, closed, ends="periodic")(OUTSIDE), turning(OUTSIDE), atol=1e-10)
     y, z = np.sort(rng.uniform(size=9)), rng.normal(size=(31, 9))
     at = EVEN[:-1, None] + 0.01, np.linspace(y[0], y[-1], 17)
-    np.testing.assert_allclose(cd.table2(EVEN, y, z)(*at), RectBivariateSpline(EVEN, y, z)(at[0][:, 0], at[1]), atol=1e-11)
+    np.testing.assert_allclose(
+        cd.table2(EVEN, y, z)(*at), RectBivariateSpline(EVEN, y, z)(at[0][:, 0], at[1]), atol=1e-11
+    )
     flat = RegularGridInterpolator((EVEN, y), z)(tuple(np.broadcast_arrays(*at)))
     np.testing.assert_allclose(cd.table2(EVEN, y, z, smooth=0)(*at), flat, atol=1e-12)
 

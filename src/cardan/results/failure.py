@@ -262,8 +262,10 @@ def _not_finite(model: Model, t: float, q: np.ndarray, v: np.ndarray, tau: np.nd
             except CardanError:
                 continue
             if fine:
-                fix = outside(force.function) or outside(force.graph) or (
-                    "guard it against division by zero, and against roots and logarithms of negative numbers"
+                fix = (
+                    outside(force.function)
+                    or outside(force.graph)
+                    or ("guard it against division by zero, and against roots and logarithms of negative numbers")
                 )
                 return f"{force.owner} does not return a finite number {when}; {fix}"
         for row in (*model.couplings, *model.constraints):
