@@ -303,7 +303,11 @@ class BatchStepper:
         the floor at both ends. So shorter and shorter steps are tried, and the one after which an event's value is
         farthest on the side that it was on before is taken, not beyond the time `end`, s.
         """
-        if self.crossed is None or self.side is None or not len(rows):
+        if self.crossed is None or self.side is None:
+            return
+        crossed = self.crossed & np.array([event.turns_back for event in self.events])
+        rows = rows[crossed[rows].any(axis=1)]
+        if not len(rows):
             return
         k, n, s, B = len(rows), LOOKS, self.s, len(self.s["t"])
         many = np.repeat(rows, n)
@@ -313,7 +317,7 @@ class BatchStepper:
         parameters = [np.broadcast_to(p, (B, p.shape[-1]))[many] for p in self.parameters]
         far = self._stepped(start, h, tau, parameters)
         ahead = np.where(np.isfinite(far["g"]), far["g"] * self.side[many], -np.inf)
-        ahead = np.where(self.crossed[many], ahead, -np.inf).max(axis=1)
+        ahead = np.where(crossed[many], ahead, -np.inf).max(axis=1)
         ahead = np.where((s["t"][many] + h < end), ahead, -np.inf).reshape(k, n)
         best = np.argmax(ahead, axis=1)
         back = np.flatnonzero(ahead[np.arange(k), best] > 0)

@@ -30,6 +30,7 @@ from cardan.model.force import (
 )
 from cardan.model.joint import Kind
 from cardan.model.law import CONTACT, STICKING, STOP
+from cardan.model.lock import LATCHES, LOCK
 from cardan.model.pose import numbers
 from cardan.model.table import Table
 from cardan.model.tree import GROUND
@@ -260,6 +261,44 @@ class Elements:
         more = {what: value for what, value in given.items() if value is not None}
         function = gap if tangent is None else _gap_and_sliding(gap, tangent)
         return self.force(name, CONTACT, bodies, gap=function, restitution=restitution, **more)
+
+    def lock(self, name: str, joint: str, *, closed: bool | float = False) -> str:
+        """Add a lock that holds a joint's coordinate while it is closed, and return its name.
+
+        Events close and open it during a run, as its number `NAME.closed`; closing stops the joint by an impulse.
+
+        Args:
+            name: unique among forces, motions and couplings.
+            joint: a joint with one coordinate.
+            closed: whether it is closed at the start.
+
+        """
+        return self.force(name, LOCK, joint, closed=float(closed))
+
+    def latch(
+        self, name: str, body: str, other: str, kind: str = "rigid", *, at: Sequence[float] = (0.0, 0.0, 0.0),
+        axis: Sequence[float] | None = None, closed: bool | float = False,
+    ) -> str:  # fmt: skip
+        """Add a connection of two bodies that is open or closed, and return its name.
+
+        It holds the bodies as they are when it closes. Events close and open it, as its number `NAME.closed`.
+
+        Args:
+            name: unique among forces, motions and couplings.
+            body: one body, or the ground.
+            other: the other one.
+            kind: "rigid" holds all; "pin" leaves the rotation about `axis`, "ball" every rotation about the point `at`.
+            at: point of the first body, m.
+            axis: of a pin, in the first body.
+            closed: whether it is closed at the start.
+
+        """
+        if kind not in LATCHES:
+            raise ModelError(f"latch {name!r}: kind must be 'rigid', 'pin' or 'ball', got {kind!r}")
+        if axis is not None and kind != "pin":
+            raise ModelError(f"latch {name!r}: an axis is of a pin, and it is {kind!r}; leave it out")
+        more = {} if axis is None else {"axis": axis}
+        return self.force(name, LATCHES[kind], [body, other], at=at, closed=float(closed), **more)
 
     def drive(self, name: str, joint: str, function: Callable[..., Any] | float) -> str:
         """Add a force along a joint's coordinates (N m or N), and return its name.

@@ -177,7 +177,8 @@ class Points(Formulation):
         else:
             found = self._constrained_in_plane(kin, constraint_rows(kin, row, t))
         J = Coordinates(kin.planar).work(kin.motion, found.acts)
-        return Rows(RowTable([found.label]), J, found.gamma, found.beta, found.phi)
+        gamma, beta, phi = (type(J)(x) for x in (found.gamma, found.beta, found.phi))
+        return Rows(RowTable([found.label]), J, gamma, beta, phi)
 
     def _coupled_in_plane(self, kin: PlanarKinematics, coupling: Coupling, t: Scalar, turns: bool = True) -> PlanarRow:
         """`sum c q = g(t)`, or a relation of coordinates; with `turns` up to whole turns that are not counted."""
