@@ -154,8 +154,8 @@ if TYPE_CHECKING:
     from cardan.machines.ufunc.threads import get_threads, set_threads
     from cardan.model import shape
     from cardan.model.particles import Particle, ParticleSystem
-    from cardan.model.table import Table
     from cardan.model.spatial_particles import SpatialParticles, four_particles, particles_in_space
+    from cardan.model.table import Table
     from cardan.readable.symbols import Symbols
     from cardan.results.comparison import Comparison, Difference, compare
     from cardan.results.drawing.draw import draw
@@ -277,6 +277,7 @@ __all__ = [
     "Gear", "Identification", "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError",
     "InverseKinematics", "JointData", "JointType", "Kind", "KinetostaticSweep", "Law", "LinearModel", "LinkageFamily",
     "LinkageSearch", "LoopError", "Manipulability", "Measure", "Mechanism", "Mode", "Model", "ModelError", "Modes",
+    "Moreau",
     "OutOfMemoryError", "Particle", "ParticleSystem", "Particles", "Planar", "Pose", "Prismatic", "Reading",
     "Redundancy", "RefinedLinkages", "Regressor", "Revolute", "Rigid", "RowLabel", "RowTable", "Run", "RungeKutta",
     "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion", "SingularPosition",
