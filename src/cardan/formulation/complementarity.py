@@ -10,7 +10,7 @@ which every formulation has the same motion; `algebra.complementarity` solves it
 
 An impact solves for impulses P of the rows that are closed:
 
-    Newton     u+ + e u- >= 0,  P >= 0, one of them zero
+    Newton     u+ + e min(u-, 0) >= 0,  P >= 0, one of them zero
     Poisson    compression: as with e = 0; then the impulse of compression times e is given back
 
 Friction acts during both. With e of different contacts, or with friction, either law may create energy (T. R. Kane, in
@@ -207,16 +207,16 @@ def second_phase(bounds: Bounds, first: Complementarity, rule: str, u: Matrix, x
     `u` (m,) are the rates before. For Newton's law its unknowns are all forces; for Poisson's those of restitution
     above what is given back.
     """
+    import casadi as ca
+
     e = bounds.restitution
     if rule == NEWTON:
-        return first.b + e * u, bounds
+        return first.b + e * ca.fmin(u, 0), bounds
     given = e * x
     constant = [
         f.coefficient * given[f.normal] if f.normal is not None else 0 * bounds.constant[k]
         for k, f in enumerate(first.friction)
     ]
-    import casadi as ca
-
     again = replace(bounds, constant=ca.vertcat(ca.SX(0, 1), *constant))
     return first.rate(x) + first.W @ given, again
 
@@ -277,6 +277,18 @@ def impact(model: Model, kept: Sequence[int], rule: str = NEWTON) -> Quantity:
     ports = ("q", "v", "closed", *time_port(model))
     outputs = (("v_after", lambda model: (model.nv,)), ("P", fixed(m)), ("residual", fixed()))
     return Quantity(f"impact {rule}", ports, outputs, write=write, shapes=shapes)
+
+
+def lawful_state(model: Model) -> Quantity:
+    """Residuals `phi` (m,) and rates `u` (m,) of the rows with laws; `phi` is zero in rows without a gap."""
+    m = len(model.lawful_rows)
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        parts = parts_at(model, SPATIAL, inputs)
+        rows = SPATIAL.lawful_rows(parts.kin, parts.loads, model.nv)
+        return [rows.phi, rows.J @ inputs["v"] - rows.beta]
+
+    return Quantity("lawful_state", ("q", "v", *time_port(model)), (("phi", fixed(m)), ("u", fixed(m))), write=write)
 
 
 def impulses(motion: LawfulMotion, u: Matrix, closed: Matrix, rule: str) -> tuple[Matrix, Matrix]:

@@ -8,7 +8,7 @@ with the laws of the rows `J_c` for the impulses `P = h x` of the step: rows who
 sticks or slides (`model.law`). `M`, `J`, `beta` and `gamma` are those of the middle; with `gamma`, which has the rates
 of `J` and `beta`, they give the rates u at the start and u+ at the end of the step. `a` is the average acceleration of
 the step before. Impacts and the motion between them are one and the same problem; several impacts in a step are no
-special case. Velocities obey Newton's law, `u+ + e u >= 0`, or Poisson's (`formulation.complementarity`).
+special case. Velocities obey Newton's law, `u+ + e min(u, 0) >= 0`, or Poisson's (`formulation.complementarity`).
 
 The method has order 1, and order 2 in motion without impacts and changes from sticking to sliding. At the end of a step
 `structure.projection` brings loops back, as in every explicit method. Source: J. J. Moreau, in Nonsmooth Mechanics and

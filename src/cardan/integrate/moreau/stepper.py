@@ -15,6 +15,7 @@ import numpy as np
 
 from cardan.algebra.complementarity import Complementarity
 from cardan.algebra.matrix import Matrix, where
+from cardan.errors import InputError
 from cardan.formulation.complementarity import NEWTON, second_forces, second_phase, solved, without_gain
 from cardan.integrate.explicit.step import STATE, ExplicitState, Step
 from cardan.integrate.explicit.stepper import ExplicitKernels, ExplicitStepper
@@ -22,10 +23,12 @@ from cardan.integrate.kernel import Given
 from cardan.integrate.moreau.step import MoreauEquations, MoreauGraphs, Terms
 from cardan.integrate.stepper import States
 from cardan.program.march import March
+from cardan.structure.laws import gaps_and_rates
 
 PASSES = 24  # for one step; then it is taken with the forces found so far
 AFRESH = 8  # passes after which the forces begin with zero again
 FOUND = 1e-12  # relative residual at which forces are found
+VIOLATED = 1e-7  # m or rad
 MORE = ("x", "y", "tries")
 
 
@@ -139,6 +142,24 @@ def _improved(problem: Complementarity, x: Matrix | None) -> tuple[Matrix, Matri
 
 class MoreauStepper(ExplicitStepper):
     """Integrates a model by Moreau's rule."""
+
+    def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Start at a state; reject a first one in which a gap is closed by more than steps of this length leave it."""
+        if not self.s and self.model.laws:
+            gaps, _ = gaps_and_rates(self.model, q, v, t, self.parameters)
+            low = gaps < -(VIOLATED + (self.step or 0.0))
+            if low.any():
+                system, row = (int(k) for k in np.argwhere(low)[0])
+                of = f" of system {system}" if len(q) > 1 else ""
+                label = self.model.lawful_rows[row]
+                raise InputError(
+                    f"simulate: the start{of} violates {label.owner}, row {label.name!r}: its gap is "
+                    f"{gaps[system, row]:.6g} {label.unit}, and must not be negative; move q0"
+                )
+        super().begin(t, q, v)
+
+    def _law_residual(self) -> np.ndarray:
+        return self.s["e"].copy() if self.model.laws else np.zeros(len(self.s["t"]))
 
     def _first(self, q: np.ndarray, v: np.ndarray) -> States:
         m, B = len(self.model.lawful_rows), len(q)
