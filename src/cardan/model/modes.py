@@ -62,14 +62,27 @@ def _with_modes(model: Model) -> Model:
     place = {force.name: k for k, force in enumerate(forces)}
     for law in model.laws:
         k, none = place[law.name], np.zeros(len(law.rows))
-        wanted = {CLOSED: forces[k].numbers[CLOSED]} if is_switched(law) else {DIRECTION: none}
-        wanted[MODE] = none  # of a switched row it is not read: every model with laws has it
+        # of a switched row `mode` is not read: every model with modes has it, before all else that is added
+        wanted = {MODE: none} | ({CLOSED: forces[k].numbers[CLOSED]} if is_switched(law) else {DIRECTION: none})
         forces[k] = replace(forces[k], numbers={**forces[k].numbers, **wanted})
         for what, value in wanted.items():
             if f"{law.name}.{what}" not in model.parameters.names:
                 value = np.asarray(value, dtype=float).reshape(()) if what == CLOSED else value
                 more.append(Parameter(f"{law.name}.{what}", "", value.shape, value, ANY, ("force", k, what)))
     return replace(model, forces=tuple(forces), parameters=Parameters((*model.parameters, *more)))
+
+
+def without_modes(model: Model) -> Model:
+    """The model as it was before `with_modes`, with its free numbers at their nominal values."""
+    if not has_modes(model):
+        return model
+    added = [p.name.rpartition(".")[2] == MODE for p in model.parameters].index(True)
+    hidden = (MODE, DIRECTION)
+    forces = tuple(
+        replace(force, numbers={what: x for what, x in force.numbers.items() if what not in hidden})
+        for force in model.forces
+    )
+    return replace(model.unbound, forces=forces, parameters=Parameters(model.parameters.items[:added]))
 
 
 def entries(law: LawfulElement, what: str) -> list[Scalar]:

@@ -168,7 +168,7 @@ def _sets(table: LawTable, problem: LawProblem) -> Iterator[tuple[np.ndarray, np
         elif table.disc[r] >= 0:  # its direction is found; both rows of a disc do the same
             options.append([(CLOSED, 0.0), (OPEN, 0.0)])
         else:
-            options.append([(CLOSED, 0.0), (OPEN, 1.0), (OPEN, -1.0)])
+            options.append([(CLOSED, 0.0), (OPEN, 0.0), (OPEN, 1.0), (OPEN, -1.0)])
     count = int(np.prod([len(own) for own in options]))
     sets = product(*options) if count > MOST_SETS else sorted(product(*options), key=lambda s: -sum(o[0] for o in s))
     for k, chosen in enumerate(sets):
@@ -291,5 +291,7 @@ def _holds(
     good = np.where(unilateral & closed, x > x_least, True)
     good &= np.where(unilateral & ~closed & problem.contact, w >= -w_least, True)
     good &= np.where(friction & closed, reach < bound - x_least, True)
-    good &= np.where(friction & ~closed & rests & ~free, along >= -w_least, True)
+    slips = friction & ~closed & rests & ~free
+    good &= np.where(slips & (d != 0), along >= -w_least, True)
+    good &= np.where(slips & (d == 0) & (np.array(table.disc) < 0), np.abs(w) <= w_least, True)  # others hold it
     return np.asarray(good.all(axis=1) & np.isfinite(x).all(axis=1))
