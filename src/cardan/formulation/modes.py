@@ -193,11 +193,11 @@ def law_forces(at: LawParts) -> Matrix:
     nonlinear = any(f.joint is not None for f in friction_rows(model))
     now, A = ca.SX.zeros(m), ca.jacobian(left, y)
     if not nonlinear:
-        return unit * solve_small(A, -ca.substitute(left, y, now))
+        return ca.densify(unit * solve_small(A, -ca.substitute(left, y, now)))
     for _ in range(NEWTON_STEPS):
         residual, slope = (ca.substitute(part, y, now) for part in (left, A))
         now = now - solve_small(slope, residual)
-    return unit * now
+    return ca.densify(unit * now)
 
 
 def solve_small(A: Matrix, right: Matrix) -> Matrix:

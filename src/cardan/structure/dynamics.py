@@ -56,6 +56,7 @@ def forward_kernel(model: Model, formulation: Formulation, loaded: bool, by: By 
 
 def inverse_kernel(model: Model, formulation: Formulation) -> Any:
     """Forces along the tree's coordinates."""
+    model.require_no_laws("inverse_dynamics", "give what they do as wrenches, or leave them out of the model")
 
     def make() -> Any:
         prepare(model, formulation)
