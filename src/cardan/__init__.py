@@ -277,6 +277,7 @@ __all__ = [
     "Gear", "Identification", "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError",
     "InverseKinematics", "JointData", "JointType", "Kind", "KinetostaticSweep", "Law", "LinearModel", "LinkageFamily",
     "LinkageSearch", "LoopError", "Manipulability", "Measure", "Mechanism", "Mode", "Model", "ModelError", "Modes",
+    "Moreau",
     "OutOfMemoryError", "Particle", "ParticleSystem", "Particles", "Planar", "Pose", "Prismatic", "Reading",
     "Redundancy", "RefinedLinkages", "Regressor", "Revolute", "Rigid", "RowLabel", "RowTable", "Run", "RungeKutta",
     "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion", "SingularPosition",

@@ -46,6 +46,7 @@ from cardan.model.values import batch, floats, number, one, shown
 from cardan.on_card import is_device_array
 from cardan.results.energy_balance import EnergyBalance, energy_balance, warn_of_energy
 from cardan.results.failure import require_consistent, require_smooth_motions, why
+from cardan.results.laws import law_statistics
 from cardan.results.progress import Report, progress_bar
 from cardan.results.replay import Replay
 from cardan.results.trajectory.interpolation import Knots
@@ -286,6 +287,8 @@ class Job:
         run = self.trajectory(kept, states, self.batch)
         balance = energy_balance(run, kept, self.integrator, self.request)
         run._note(balance.statistics)
+        if self.integrator.laws == "steps":
+            run._note(law_statistics(self.model, kept, self.integrator.name))
         run._changes = kept.p is not None
         if self.request.precision == DOUBLE and not run._changes:
             run._replay = Replay(

@@ -8,7 +8,7 @@ with the laws of the rows `J_c` for the impulses `P = h x` of the step: rows who
 sticks or slides (`model.law`). `M`, `J`, `beta` and `gamma` are those of the middle; with `gamma`, which has the rates
 of `J` and `beta`, they give the rates u at the start and u+ at the end of the step. `a` is the average acceleration of
 the step before. Impacts and the motion between them are one and the same problem; several impacts in a step are no
-special case. Velocities obey Newton's law, `u+ + e u >= 0`, or Poisson's (`formulation.complementarity`).
+special case. Velocities obey Newton's law, `u+ + e min(u, 0) >= 0`, or Poisson's (`formulation.complementarity`).
 
 The method has order 1, and order 2 in motion without impacts and changes from sticking to sliding. At the end of a step
 `structure.projection` brings loops back, as in every explicit method. Source: J. J. Moreau, in Nonsmooth Mechanics and
@@ -143,17 +143,16 @@ def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree
         kept = parts.rows.kept(list(tree_rows))
         per_second = where(h > 0, 1 / where(h > 0, h, 1.0), 0.0)
         held = per_second * (kept.beta - kept.J @ v) + kept.gamma / 2
-        if formulation is SPATIAL:
-            motion = lawful_motion(parts, tree_rows, gamma=held)
-            a0, lam, power_rows, own = motion.a0, motion.lam0, tree_rows, parts
-        else:
-            own, power_rows = parts_at(model, formulation, state), rows
+        motion, own, own_rows, lam = lawful_motion(parts, tree_rows, gamma=held), parts, tree_rows, None
+        if formulation is not SPATIAL:
+            own, own_rows = parts_at(model, formulation, state), rows
             vdot, lam = formulation.solve(own, rows)
-            a0 = formulation.tree_accelerations(own, vdot)
-            motion = lawful_motion(parts, tree_rows, ca.SX(*parts.f.shape), held - kept.J @ a0)
-            motion = replace(motion, a0=motion.a0 + a0)
-            a0 = motion.a0
-        P = entering_power(own, inputs["tau"], power_rows, lam)
+            a = formulation.tree_accelerations(own, vdot)
+            none = ca.SX(*parts.f.shape)
+            motion = replace(motion, a0=a + SPATIAL.solve_for(parts, tree_rows, none, held - kept.J @ a)[0])
+        a0 = motion.a0
+        lam = motion.lam0 if lam is None else lam
+        P = entering_power(own, inputs["tau"], own_rows, lam)
         J = motion.rows.J
         u = J @ v - motion.rows.beta + h / 2 * motion.rows.gamma
         bounds = step_bounds(motion, u, h)
