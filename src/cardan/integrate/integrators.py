@@ -76,6 +76,7 @@ class Integrator:
         for_stiff: whether it is meant for stiff mechanisms.
         has_derivatives: whether its runs can be differentiated: it has a `recorder`.
         has_float32: whether it can take its steps in float32.
+        has_states: whether it integrates variables of the model that have rates.
         laws: how it treats rows with laws (`model.laws`): by "events" at which rows change their modes, by "steps"
             that solve a complementarity problem each, or "" if it cannot.
         has_gpu: whether it hands `request.threads` to its kernels, so that they run on a GPU.
@@ -90,6 +91,7 @@ class Integrator:
     has_derivatives: bool = False
     has_gpu: bool = False
     has_float32: bool = False
+    has_states: bool = False
     laws: str = ""
     elsewhere: tuple[str, ...] = ()
 
@@ -120,6 +122,7 @@ class _Explicit(Integrator):
 
     tableau: Tableau
     baumgarte: float | None
+    has_states = True
     has_derivatives = True
     has_gpu = True
     laws = EVENTS

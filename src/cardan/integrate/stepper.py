@@ -189,6 +189,7 @@ class BatchStepper:
         self.events, self.max_steps, self.threads = request.events, request.max_steps, request.threads
         self.stops = request.stops
         self.parameters: Sequence[np.ndarray] = parameter_arguments(model)
+        self.states = list(model.parameters.states)  # places in `p` of those that are integrated with the motion
         self.limit = 64
         self.s: States = {}
         self.origin: float | np.ndarray = 0.0
@@ -246,8 +247,20 @@ class BatchStepper:
             self.parameters = (np.where(systems[:, None], p, old),)
         if self.s:
             self.jumped = systems
+            if self.states:
+                self.s["x"] = np.where(systems[:, None], p[:, self.states], self.s["x"])
             self.s = self._with_rates(self.s, np.where(systems[:, None], v, self._tree(self.s)[1]))
             self.s["speed"] = np.where(systems, np.maximum(self.s["speed"], np.sum(v * v, axis=1)), self.s["speed"])
+
+    def parameters_of(self, s: States) -> Sequence[np.ndarray]:
+        """Free parameters (B, np) in a state, with those that are integrated; empty if there are none."""
+        if not self.parameters:
+            return ()
+        p = np.broadcast_to(self.parameters[0], (len(s["t"]), self.parameters[0].shape[-1]))
+        if self.states:
+            p = p.copy()
+            p[:, self.states] = s["x"]
+        return (p,)
 
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start at a state."""
@@ -346,7 +359,7 @@ class BatchStepper:
         q, v = self._tree(s)
         outcome, event, steps = s["outcome"].astype(int), s["event"].astype(int), s["steps"].astype(int)
         notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"], self._law_residual())
-        p = np.broadcast_to(self.parameters[0], (len(q), self.parameters[0].shape[-1])) if self.parameters else None
+        p = self.parameters_of(s)[0] if self.parameters else None
         return Arrival(
             s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed, notes=notes, p=p
         )  # fmt: skip

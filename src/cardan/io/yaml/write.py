@@ -47,6 +47,8 @@ def write_yaml(mechanism: Mechanism | Model) -> str:
     """The text of a YAML file that describes a mechanism or a model; `load` makes the same of it."""
     if isinstance(mechanism, Model):
         mechanism.require_one("save")
+    for variable in mechanism.variables:
+        raise ModelError(f"mechanism {mechanism.name!r}: {variable.owner} cannot be written; files have no variables")
     text = _written(mechanism)
     again = _read_again(mechanism.name, text)
     same = _written(again.mechanism, again.free)
