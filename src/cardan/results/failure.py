@@ -141,7 +141,7 @@ def _usual_lengths(model: Model, rows: list[int]) -> np.ndarray:
 
 def require_smooth_motions(model: Model, begin: float, end: float) -> None:
     """Reject a prescribed motion whose value or rate jumps between two times, s: that takes an infinite force."""
-    moved = [c for c in model.couplings if c.function is not None]
+    moved = [c for c in model.couplings if c.depends_on_time]
     if not moved:
         return
     import casadi as ca
@@ -193,6 +193,8 @@ def why(
     if outcome is Outcome.TOO_MANY_STEPS and request.max_steps is not None:
         other = "loosen rtol and atol" if integrator.chooses_steps else f"take steps longer than {request.step:g} s"
         return f"{request.max_steps} steps were not enough; allow more with max_steps, or {other}"
+    if outcome is Outcome.NO_JUMP:
+        return message
     with np.errstate(all="ignore"):
         cause = _not_finite(model, t, q, v, tau)
         if cause:
@@ -260,11 +262,14 @@ def _not_finite(model: Model, t: float, q: np.ndarray, v: np.ndarray, tau: np.nd
             except CardanError:
                 continue
             if fine:
-                fix = outside(force.function) or outside(force.graph) or (
-                    "guard it against division by zero, and against roots and logarithms of negative numbers"
+                fix = (
+                    outside(force.function)
+                    or outside(force.graph)
+                    or ("guard it against division by zero, and against roots and logarithms of negative numbers")
                 )
                 return f"{force.owner} does not return a finite number {when}; {fix}"
-        for row in (*model.couplings, *model.constraints):
+        rows: tuple[Any, ...] = (*model.couplings, *model.constraints)
+        for row in rows:
             if outside(row.function):
                 return f"{row.owner} may not be a finite number {when}: {outside(row.function)}"
         k = int(np.argmax(~np.isfinite(a)))

@@ -52,6 +52,7 @@ from cardan.structure.component_sums import Component, Symbols
 
 WHOLE = 10_000  # unknowns up to which Newton's matrix is factored as a whole
 LENGTHS = 6  # of steps whose factors are kept: samples inside a step are reached by shorter ones
+LONG = 30_000  # instructions past which products with Newton's matrix are not compiled: factors are kept for many steps
 SLOW = 0.1  # of the correction before: a larger one asks for new factors
 
 STEP = {"t": "all", "q": "q", "D": "v", "v": "v", "vdot": "v", "lam": "rows", "tau": "tau", "about": "x"}
@@ -119,7 +120,7 @@ class WholeMatrices:
         patterns = {x: ca.jacobian_sparsity(F, s[x]) for x in moved}
         faster = patterns["v"] + patterns["vdot"]
         facts = f"alpha {system.layout.key} {system.model.key}"
-        self.columns = Columns([*s.values(), system.p, vector], product, [patterns["D"] + faster, faster], facts)
+        self.columns = Columns([*s.values(), system.p, vector], product, [patterns["D"] + faster, faster], facts, LONG)
         self.names = list(s)
 
     def __call__(self, numbers: Any, **given: Any) -> dict[str, Any]:
@@ -335,12 +336,15 @@ class LargeAlphaStepper(BatchStepper):
         self.factors: dict[int, FactorsByLength] = {}
         self.event_values = trace_events(model.unbound, self.events) if self.events else None
 
-    def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def project(
+        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, p: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the samples unchanged: each step ends on the constraints. Also return which left one open."""
         found = np.zeros(q.shape[:-1], dtype=bool)
         for at in np.ndindex(found.shape) if self.model.has_rows else ():
             if np.isfinite(q[at]).all():
-                found[at] = self.system.gap(float(t[at]), q[at], self._numbers(at[0], len(q))) >= OPENED
+                numbers = self._numbers(at[0], len(q)) if p is None else self.system.components.at(p[at])
+                found[at] = self.system.gap(float(t[at]), q[at], numbers) >= OPENED
         return q, v, found
 
     def _numbers(self, b: int, B: int) -> Any:
@@ -418,6 +422,10 @@ class LargeAlphaStepper(BatchStepper):
         s["work"][b] += (new.t - t) * (power + new.power) / 2
         s["speed"][b] = max(s["speed"][b], float(w @ w))
         s["steps"][b] += 1
+
+    def _with_rates(self, s: States, v: np.ndarray) -> States:
+        self.factors = {}  # parameters may have changed too
+        return {**s, "w": v}
 
     def _with_length(self, s: States, h: np.ndarray) -> States:
         return {**s, "h": h, "a": rescaled(s, h)}
