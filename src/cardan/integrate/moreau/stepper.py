@@ -27,18 +27,20 @@ from cardan.structure.laws import gaps_and_rates
 
 PASSES = 24  # for one step; then it is taken with the forces found so far
 AFRESH = 8  # passes after which the forces begin with zero again
+STALLED = 4, 0.9  # passes after which a step is taken if the last one left more than this part of the residual
 FOUND = 1e-12  # relative residual at which forces are found
 VIOLATED = 1e-7  # m or rad
-MORE = ("x", "y", "tries")
+MORE = ("x", "y", "tries", "left")
 
 
 @dataclass
 class MoreauState(ExplicitState):
-    """With the forces `x`, `y` (m,) of the two phases of an impact, and how many passes this step has taken."""
+    """With the forces `x`, `y` (m,) of the two phases of an impact, the passes of this step and what the last left."""
 
     x: Matrix
     y: Matrix
     tries: Matrix
+    left: Matrix
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class MoreauKernels(ExplicitKernels):
 
     @property
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        m: dict[str, tuple[int, ...]] = {"x": (self._m,), "y": (self._m,), "tries": ()}
+        m: dict[str, tuple[int, ...]] = {"x": (self._m,), "y": (self._m,), "tries": (), "left": ()}
         return super()._shapes | m
 
     def _symbols(self) -> tuple[Any, ExplicitState, Given, list[Any]]:
@@ -83,7 +85,9 @@ class MoreauKernels(ExplicitKernels):
             fresh = s.tries == AFRESH
             start = where(fresh, 0.0, s.x), where(fresh, 0.0, s.y)
             forces, left, largest = self._forces(terms, start if marches else None)
-            ready = ca.logic_or(largest <= FOUND, s.tries >= PASSES - 1) if marches else ca.SX(1)
+            stalls = ca.logic_and(s.tries >= STALLED[0], largest > STALLED[1] * s.left)
+            over = ca.logic_or(s.tries >= PASSES - 1, stalls)
+            ready = ca.logic_or(largest <= FOUND, over) if marches else ca.SX(1)
         length = where(ready, h, 0.0) if marches and self._m else h
         k = graphs.stage_of(s.v, h, terms, q_m, forces.all, given)
         after, busy = finish(Step(s.t, s.q, s.v, length, [k]))
@@ -95,6 +99,7 @@ class MoreauKernels(ExplicitKernels):
             new["steps"] = where(waits, s.steps, new["steps"])
             new["e"] = ca.fmax(s.e, where(length > 0, left, 0.0))
             new |= {"x": forces.first, "y": forces.second, "tries": where(waits, s.tries + 1, 0.0)}
+            new["left"] = largest
         others = after[len(names) :]  # the bracket of trial steps
         step = ca.Function("step", [*state, *control, *data], [*new.values(), *others, busy])
         return March(((step, 1),), len(state))
@@ -164,4 +169,9 @@ class MoreauStepper(ExplicitStepper):
 
     def _first(self, q: np.ndarray, v: np.ndarray) -> States:
         m, B = len(self.model.lawful_rows), len(q)
-        return super()._first(q, v) | {"x": np.zeros((B, m)), "y": np.zeros((B, m)), "tries": np.zeros(B)}
+        return super()._first(q, v) | {
+            "x": np.zeros((B, m)),
+            "y": np.zeros((B, m)),
+            "tries": np.zeros(B),
+            "left": np.zeros(B),
+        }
