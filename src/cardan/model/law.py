@@ -8,7 +8,7 @@ like any other, by a `Coupling` of joint coordinates or by a `Constraint` betwee
 
     UNILATERAL   phi >= 0, the gap      x >= 0: it pushes the gap open      phi > 0  =>  x = 0
     FRICTION     |x| <= bound           u != 0  =>  x = -bound u / |u|; two rows of a contact together, as a disc
-    SWITCHED     closed: phi = 0        open: x = 0
+    SWITCHED     closed: u = 0          open: x = 0      a lock or latch holds what it finds (`model.lock`)
 
 The bound of friction is `coulomb + mu N`. `N` is the normal force: the force of the gap of the same contact, or of
 friction in a joint with a `coefficient`, the reaction of that joint times the `radius`, if one is given. At rest the
@@ -84,7 +84,7 @@ class LawfulElement:
         found = []
         for row, law, name in zip(self.rows, self.laws, self.names, strict=True):
             (label,) = row.labels(joints)
-            level = "rate" if law is Law.FRICTION else label.level
+            level = "rate" if law in (Law.FRICTION, Law.SWITCHED) else label.level
             found.append(replace(label, owner=self.owner, name=f"{self.name}: {name}", level=level, law=law))
         return found
 

@@ -23,6 +23,7 @@ from cardan.model.pose import Pose
 from cardan.model.row import RowTable, rows_of_tree
 from cardan.model.tree import GROUND, Link, Tree, grow_tree, merged_inertia
 from cardan.model.values import bodies_and_joints, counted, shown, whole
+from cardan.model.variable import Variable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -97,6 +98,10 @@ class Model:
     """Numbers that `free` has made an input; bodies, joints and forces show their nominal values."""
     values: np.ndarray | None = None
     """Values (..., parameters.size) that `at` has given them; None is nominal."""
+    variables: tuple[Variable, ...] = ()
+    """Numbers beside those of bodies, joints and elements, held or with a rate; they are parameters too."""
+    free_numbers: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
+    """Of a model with symbols in place of its free parameters: these, by name."""
     merge: str = "all"
     """Which rigid joints the tree has merged, see `grow_tree`."""
     losses: tuple[str, ...] = ()

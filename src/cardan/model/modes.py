@@ -24,18 +24,26 @@ from cardan.model.law import LawfulElement
 from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.model.parameter import Parameter, Parameters
+from cardan.model.row import Law
 
-MODE, DIRECTION = "mode", "direction"
+MODE, DIRECTION, CLOSED = "mode", "direction", "closed"
 _WITH_MODES: Slot[None, Model] = Slot("model with the modes of its rows as free numbers")
 
 
 def has_modes(model: Model) -> bool:
-    """Whether the modes of the model's rows with laws are numbers of it."""
-    return any(MODE in law.numbers for law in model.laws)
+    """Whether the modes of the model's rows with laws are numbers of it that a run may change."""
+    return any(name.rpartition(".")[2] == MODE for name in model.parameters.names) or any(
+        MODE in law.numbers for law in model.laws
+    )
+
+
+def is_switched(law: LawfulElement) -> bool:
+    """Whether an element is a lock or a latch: the mode of its rows is its number `closed`."""
+    return Law.SWITCHED in law.laws
 
 
 def with_modes(model: Model) -> Model:
-    """The model with the modes of its rows with laws as more free numbers, at the end of `p`; all are open.
+    """The model with the modes of its rows with laws as more free numbers, at the end of `p`; all gaps are open.
 
     A model without such rows is returned as it is.
     """
@@ -44,8 +52,9 @@ def with_modes(model: Model) -> Model:
     found = _WITH_MODES.find(model, None, lambda: _with_modes(model.unbound))
     if model.values is None:
         return found
-    none = np.zeros((*model.values.shape[:-1], found.parameters.size - model.parameters.size))
-    return found._bound(np.concatenate([model.values, none], axis=-1))
+    more = found.parameters.nominal[model.parameters.size :]
+    more = np.broadcast_to(more, (*model.values.shape[:-1], len(more)))
+    return found._bound(np.concatenate([model.values, more], axis=-1))
 
 
 def _with_modes(model: Model) -> Model:
@@ -53,19 +62,30 @@ def _with_modes(model: Model) -> Model:
     place = {force.name: k for k, force in enumerate(forces)}
     for law in model.laws:
         k, none = place[law.name], np.zeros(len(law.rows))
-        forces[k] = replace(forces[k], numbers={**forces[k].numbers, MODE: none, DIRECTION: none})
-        more += [
-            Parameter(f"{law.name}.{what}", "", none.shape, none, ANY, ("force", k, what)) for what in (MODE, DIRECTION)
-        ]
+        wanted = {CLOSED: forces[k].numbers[CLOSED]} if is_switched(law) else {DIRECTION: none}
+        wanted[MODE] = none  # of a switched row it is not read: every model with laws has it
+        forces[k] = replace(forces[k], numbers={**forces[k].numbers, **wanted})
+        for what, value in wanted.items():
+            if f"{law.name}.{what}" not in model.parameters.names:
+                value = np.asarray(value, dtype=float).reshape(()) if what == CLOSED else value
+                more.append(Parameter(f"{law.name}.{what}", "", value.shape, value, ANY, ("force", k, what)))
     return replace(model, forces=tuple(forces), parameters=Parameters((*model.parameters, *more)))
 
 
 def entries(law: LawfulElement, what: str) -> list[Scalar]:
     """`mode` or `direction` of each row of an element, in the equations."""
+    if is_switched(law):
+        return [law.number(CLOSED) if what == MODE else 0.0] * len(law.rows)
     return [expression(scalar(x)) for x in law.numbers[what].ravel()]
 
 
 def places(model: Model, what: str) -> np.ndarray:
-    """Where in `p` the `mode` or `direction` of each row with a law is, in order (m,)."""
-    own = [model.parameters.slice_of(f"{law.name}.{what}") for law in model.laws]
-    return np.concatenate([np.arange(s.start, s.stop) for s in own]) if own else np.zeros(0, dtype=int)
+    """Where in `p` the `mode` or `direction` of each row with a law is, in order (m,); -1 where it is no number."""
+    found: list[int] = []
+    for law in model.laws:
+        if is_switched(law):
+            found += [model.parameters.slice_of(f"{law.name}.{CLOSED}").start if what == MODE else -1] * len(law.rows)
+        else:
+            own = model.parameters.slice_of(f"{law.name}.{what}")
+            found += range(own.start, own.stop)
+    return np.array(found, dtype=int)
