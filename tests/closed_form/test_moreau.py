@@ -146,5 +146,5 @@ def test_start_inside_a_stop_is_refused() -> None:
     """With the value and the element."""
     m = sliding((0.0, 0.0, 0.0))
     m.stop("end", "x", lower=0.5)
-    with pytest.raises(cd.InputError, match="violates stop 'end', row 'end: lower': its gap is -0.5 m"):
+    with pytest.raises(cd.InputError, match=r"violates stop 'end', row 'end: lower': its gap is -0\.5 m"):
         cd.simulate(m.build(), 0.1, method="moreau", step=1e-3)

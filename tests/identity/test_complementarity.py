@@ -1,4 +1,4 @@
-"""Complementarity problems, impacts and Moreau's rule: laws obeyed, energy never grows, formulations and batches agree."""
+"""Complementarity problems, impacts, Moreau's rule: laws obeyed, energy never grows, formulations and batches agree."""
 
 import casadi as ca
 import numpy as np
@@ -16,7 +16,7 @@ seeds = st.integers(0, 2**32 - 1)
 
 
 def two_contacts_and_a_disc() -> ca.Function:
-    """Rows 0, 1 are a contact that slides one way, 2 is a stop, 3 friction of a joint, 4, 5, 6 a contact with a disc."""
+    """Rows 0, 1: a contact that slides one way; 2: a stop; 3: friction of a joint; 4, 5, 6: a contact with a disc."""
     W, b, mu, c = ca.SX.sym("W", 7, 7), ca.SX.sym("b", 7), ca.SX.sym("mu", 2), ca.SX.sym("c")
     friction = [FrictionRows((1,), 0.0, mu[0], 0), FrictionRows((3,), c), FrictionRows((5, 6), 0.0, mu[1], 4)]
     problem = Complementarity(W, b, (0, 2, 4), (), friction)

@@ -32,7 +32,7 @@ from cardan.algebra.matrix import Matrix, as_graph, dot, where, zeros
 from cardan.formulation.dynamics import parts_at, time_port
 from cardan.formulation.elements import Loads, constraint_forces, with_wrenches
 from cardan.formulation.formulation import Parts
-from cardan.formulation.quantity import Inputs, Quantity, fixed, port_shape
+from cardan.formulation.quantity import Inputs, Quantity, fixed
 from cardan.formulation.rows import Rows
 from cardan.formulation.spatial import SPATIAL
 from cardan.model.force import Coupling

@@ -54,9 +54,7 @@ class LawTransition(Transition):
         found = laws.chosen(s, closed)
         v += np.einsum("kij,kj->ki", s.Y, _stopping(s, found.mode == CLOSED))
         wrong: np.ndarray = failed | ~found.found | ~found.single
-        return Jump(
-            v, laws.with_modes(at.p, found, s, at.q), wrong, message or laws.why(found, at.q, "forces")
-        )
+        return Jump(v, laws.with_modes(at.p, found, s, at.q), wrong, message or laws.why(found, at.q, "forces"))
 
     def _violated(self, at: Moment, s: LawState, inside: np.ndarray) -> Jump:
         i, r = (int(x[0]) for x in np.nonzero(inside))

@@ -7,8 +7,9 @@
 with the laws of the rows `J_c` for the impulses `P = h x` of the step: rows whose gap is closed at `q_m` push, friction
 sticks or slides (`model.law`). `M`, `J`, `beta` and `gamma` are those of the middle; with `gamma`, which has the rates
 of `J` and `beta`, they give the rates u at the start and u+ at the end of the step; with an impact, after which `gamma`
-is another, it is left out. `a` is the average acceleration of the step before. Impacts and the motion between them are one and the same problem; several impacts in a step are no
-special case. Velocities obey Newton's law, `u+ + e min(u, 0) >= 0`, or Poisson's (`formulation.complementarity`).
+is another, it is left out. `a` is the average acceleration of the step before. Impacts and the motion between them are
+one and the same problem; several impacts in a step are no special case. Velocities obey Newton's law,
+`u+ + e min(u, 0) >= 0`, or Poisson's (`formulation.complementarity`).
 
 The method has order 1, and order 2 in motion without impacts and changes from sticking to sliding. At the end of a step
 `structure.projection` brings loops back, as in every explicit method. Source: J. J. Moreau, in Nonsmooth Mechanics and
@@ -22,7 +23,7 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from cardan.algebra.matrix import Matrix, Scalar, where
-from cardan.formulation.complementarity import Bounds, bounds_at, has_restitution, lawful_motion
+from cardan.formulation.complementarity import Bounds, bounds_at, has_restitution, lawful_motion, row_numbers
 from cardan.formulation.dynamics import entering_power, parts_at, time_port
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Inputs, Quantity, fixed, port_shape
@@ -121,12 +122,14 @@ class MoreauGraphs(Graphs):
         found = self.terms.call([q_m, v + h / 2 * a, given.tau, v, h, *time, *given.parameters])
         return Terms(*found), q_m
 
-    def stage_of(self, v: Matrix, h: Matrix, terms: Terms, q_m: Matrix, x: Matrix, given: Any) -> Any:
+    def stage_of(
+        self, t: Scalar, v: Matrix, h: Matrix, terms: Terms, q_m: Matrix, x: Matrix, given: Any
+    ) -> tuple[Matrix, Matrix, Matrix]:  # fmt: skip
         """`k` of the step: average rates, acceleration and power, with forces x (m,) of the rows."""
         import casadi as ca
 
         a = terms.a0 + terms.Y @ x
-        kq = self.rates(q_m, v + h / 2 * a, given)
+        kq = self.all_rates(t + h / 2, q_m, v + h / 2 * a, given)
         both = terms.u + terms.b + terms.W @ x
         moving = ca.fabs(both) > ROUNDING  # a row that sticks does no work
         return kq, a, terms.P + ca.dot(x, where(moving, both, 0.0)) / 2
@@ -145,7 +148,7 @@ def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree
         kept = parts.rows.kept(list(tree_rows))
         per_second = where(h > 0, 1 / where(h > 0, h, 1.0), 0.0)
         contacts = SPATIAL.lawful_rows(parts.kin, parts.loads, model.nv)
-        active = contacts.phi <= 0
+        active = _active(model, contacts)
         carried = 1 - _hits(contacts, active, v, h, parts.rates - v)
         held = per_second * (kept.beta - kept.J @ v) + carried * kept.gamma / 2
         motion, own, own_rows, lam = lawful_motion(parts, tree_rows, gamma=held), parts, tree_rows, None
@@ -173,6 +176,18 @@ def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree
     shapes = {name: own[name] if name in own else port_shape(model, name) for name in ports}
     outputs = tuple((name, fixed(*sizes[name])) for name in TERMS)
     return Quantity("moreau_step", ports, outputs, write=write, shapes=shapes)
+
+
+def _active(model: Model, rows: Rows) -> Matrix:
+    """Which rows (m,) take part: gaps that are closed, locks and latches that are, and all friction."""
+    import casadi as ca
+
+    found = []
+    for law, numbers in row_numbers(model):
+        for k, own in zip(numbers, law.laws, strict=True):
+            switched = law.number("closed") > 0.5 if own is Law.SWITCHED else 1
+            found.append(rows.phi[k] <= 0 if own is Law.UNILATERAL else ca.SX(switched))
+    return ca.vertcat(ca.SX(0, 1), *found)
 
 
 def _hits(rows: Rows, active: Matrix, v: Matrix, h: Matrix, half: Matrix) -> Matrix:
