@@ -166,7 +166,7 @@ def test_a_kind_of_ones_own() -> None:
     m = mechanism("distance")
     m.constrain("own", kind, ("a", "b"), height=2.0)
     assert m.build().rows[-1].owner == "level 'own'"
-    with pytest.raises(cd.ModelError, match="level 'own': its kind is not registered; call cd.add_constraint"):
+    with pytest.raises(cd.ModelError, match=r"level 'own': its kind is not registered; call cd\.add_constraint"):
         write_yaml(m)
     cd.add_constraint(kind)
     assert "height: 2" in write_yaml(m)
@@ -220,5 +220,5 @@ def test_what_cannot_be_is_refused_in_one_sentence(case: str) -> None:
 def test_rods_that_contradict_one_another_are_named() -> None:
     m = mechanism("distance")
     m.distance("d", "a", "b", length=1.0, at1=(0.1, 0, 0))
-    with pytest.raises(cd.ModelError, match="distance '[cd]'"):
+    with pytest.raises(cd.ModelError, match=r"distance '[cd]'"):
         cd.assemble(m.build(), np.array([0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0.0]))
