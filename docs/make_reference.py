@@ -19,6 +19,7 @@ GROUPS = {
     "Building a mechanism": "Mechanism Model Pose JointData State Actuator shape inertia load load_mechanism save",
     "Joints": "Rigid Revolute Prismatic Screw Universal Cylindrical Spherical Planar Free",
     "Joints and forces of your own": "Kind JointType SingleMotion InPlane add_joint ForceKind Field Reading add_force",
+    "Tables": "table table2 Table",
     "Formulations of your own": "Formulation TreeFormulation add_formulation",
     "Dynamics": "forward_dynamics inverse_dynamics mass_matrix inverse_mass_matrix bias_force gravity_force "
     "coriolis_matrix joint_wrenches equations Symbols javascript check",
@@ -46,13 +47,13 @@ GROUPS = {
     "Equilibrium": "equilibrium Equilibrium equilibrium_path EquilibriumPath",
     "Identification": "regressor Regressor base_parameters BaseParameters excitation Excitation identify "
     "Identification",
-    "Integrators": "DormandPrince RK4 SemiImplicitEuler Gear Alpha BDF Adams RungeKutta Integrator add_method",
+    "Integrators": "DormandPrince RK4 SemiImplicitEuler Moreau Gear Alpha BDF Adams RungeKutta Integrator add_method",
     "The catalogue": "mechanisms",
     "Formulas of the textbook": "textbook",
     "Threads": "get_threads set_threads",
     "Arrays on a GPU": "to_device DeviceArray",
     "Errors": "CardanError InputError ModelError FileError LoopError UnknownNameError SimulationError "
-    "InterruptedRunError EquilibriumError DeviceError DeviceMemoryError",
+    "InterruptedRunError EquilibriumError DeviceError DeviceMemoryError OutOfMemoryError",
 }
 
 

@@ -10,8 +10,8 @@ import pytest
 
 import cardan as cd
 from cardan import mechanisms
-from cardan.formulation.components import row_places
 from cardan.formulation.coordinates import into_own, own_equations
+from cardan.formulation.division import row_places
 from cardan.formulation.dynamics import entering_power
 from cardan.formulation.points.space import POINTS_IN_SPACE
 from cardan.formulation.registry import find_formulation
@@ -21,11 +21,12 @@ from cardan.integrate.alpha.stepper import AlphaStepper
 from cardan.integrate.events import Event
 from cardan.integrate.integrators import Request
 from cardan.integrate.kernel import layout_of
-from cardan.integrate.large import STATE, LargeSystem, takes_sums, written_parts
+from cardan.integrate.large import STATE, LargeSystem, is_sum, takes_sums, written_parts
 from cardan.integrate.stepper import Outcome
-from cardan.integrate.sundials.equations import DaeLayout, dae_jacobian, dae_residual
+from cardan.integrate.sundials.equations import DaeGraphs, DaeLayout
 from cardan.integrate.sundials.large import LargeImplicitSystem
 from cardan.structure.component_sums import Component, Components, ComponentSum
+from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import function_of, symbolic
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -110,12 +111,26 @@ def test_gear_sums_residual_and_jacobian(name: str) -> None:
     F, K = np.zeros(layout.n), np.zeros(system.pattern.nnz)
     system.residual(0.1, y, yp, soft, *tail, F)
     system.jacobian(0.1, 3.0, y, yp, soft, *tail, K)
-    whole = function_of(model, dae_residual(model, layout))(0.1, y, yp, soft, *tail)
+    graphs = DaeGraphs.record(model, layout)
+    whole = graphs.residual(0.1, y, yp, soft, *tail)
     np.testing.assert_allclose(F, np.array(whole).ravel(), atol=1e-10)
     matrix = system.pattern.copy()
     matrix.data[:] = K
-    expected = np.array(function_of(model, dae_jacobian(model, layout))(0.1, 3.0, y, yp, soft, *tail))
+    expected = np.array(graphs.matrix()(0.1, 3.0, y, yp, soft, *tail))
     np.testing.assert_allclose(matrix.toarray()[:-1], expected[:-1], atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["spatial", "relative", "points"])
+def test_gear_s_jacobian_by_products_is_the_one_written_out(name: str) -> None:
+    """At random points, with loops, a prescribed motion and a free parameter; columns share vectors."""
+    model, rng = loop_with_spring().unbound, np.random.default_rng(3)
+    graphs = DaeGraphs.record(model, DaeLayout(layout_of(model, formulation_of(model, name)), True))
+    columns = graphs.columns(name)
+    assert len(columns.vectors) < graphs.layout.n
+    given = [rng.normal(size=symbol.numel()) for symbol in graphs.given]
+    K = np.zeros((graphs.layout.n,) * 2)
+    K[columns.patterns[0].row(), columns.patterns[0].get_col()] = columns(*given)
+    np.testing.assert_allclose(K, np.array(graphs.matrix()(*given)), atol=1e-12)
 
 
 def loop_with_spring() -> cd.Model:
@@ -126,15 +141,16 @@ def loop_with_spring() -> cd.Model:
     return m.build().free("spring.stiffness").at({"spring.stiffness": np.array([200.0, 900.0])})
 
 
-def test_alpha_takes_the_same_steps() -> None:
-    """Two systems with their own stiffness, to an event, and to a time inside a step."""
+@pytest.mark.parametrize("name", ["spatial", "relative", "points"])
+def test_alpha_takes_the_same_steps(name: str) -> None:
+    """Two systems with their own stiffness, to an event, and to a time inside a step; summed, or as one component."""
     model = loop_with_spring()
     q, v = cd.assemble(model.one_of((0,)), None, np.full(model.nv, 2.0))
     event = Event("turned", lambda s: s.q[0] - float(q[0]) - (s.t - 0.03), "record")
     request = Request(step=4e-3, events=(event,), stops=(1.0,))
     arrivals = []
     for stepper in (AlphaStepper, LargeAlphaStepper):
-        run = stepper(model, find_formulation("spatial"), np.zeros((2, model.nv)), request, 0.8)
+        run = stepper(model, formulation_of(model, name), np.zeros((2, model.nv)), request, 0.8)
         run.begin(0.0, np.stack([q, q]), np.stack([v, v]))
         arrivals += [[run.advance(0.0501), run.advance(0.0501)]]
     for one, other in zip(*arrivals, strict=True):
@@ -189,4 +205,4 @@ def test_particles_of_bodies_in_space_are_not_summed() -> None:
     model = mechanisms.chain(65).build()
     for newton_recorded in (True, False):
         assert takes_sums(model, find_formulation("absolute"), newton_recorded)
-        assert not takes_sums(model, POINTS_IN_SPACE, newton_recorded)
+    assert not is_sum(POINTS_IN_SPACE)

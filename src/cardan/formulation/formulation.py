@@ -28,6 +28,7 @@ from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
 from cardan.formulation.measured_joint import MeasuredJoint, common_period, fixed_transform, principal
 from cardan.formulation.recursion import Recursion, unroll
 from cardan.formulation.rows import LinkRows, Rows
+from cardan.model.constraint import Constraint
 from cardan.model.force import Coupling
 from cardan.model.joint import Kind, configuration_rate
 from cardan.model.model import Model
@@ -195,8 +196,24 @@ class Formulation(ABC):
         groups += [self.row_group(kin, constraint_rows(kin, c, loads.t)) for c in kin.model.constraints]
         return Rows.stacked(groups, nv)
 
-    def _coupled(self, kin: Kinematics, coupling: Coupling, t: Scalar, nv: int) -> Rows:
-        """`sum c q = g(t)`, or a relation between coordinates."""
+    def lawful_rows(self, kin: Kinematics, loads: Loads, nv: int) -> Rows:
+        """Rows of the elements with laws (`model.laws`), in order; `phi` is the gap, zero in rows of friction."""
+        groups = []
+        for law in kin.model.laws:
+            for row, label in zip(law.rows, law.labels(kin.model.joints), strict=True):
+                written = self._lawful_row(kin, row, loads.t, nv)
+                phi = written.phi if label.level == "position" else 0 * written.phi
+                groups.append(Rows(RowTable([label]), written.J, written.gamma, written.beta, phi))
+        return Rows.stacked(groups, nv)
+
+    def _lawful_row(self, kin: Kinematics, row: Coupling | Constraint, t: Scalar, nv: int) -> Rows:
+        """One row of an element with laws."""
+        if isinstance(row, Coupling):
+            return self._coupled(kin, row, t, nv, turns=False)
+        return self.row_group(kin, constraint_rows(kin, row, t))
+
+    def _coupled(self, kin: Kinematics, coupling: Coupling, t: Scalar, nv: int, turns: bool = True) -> Rows:
+        """`sum c q = g(t)`, or a relation of coordinates; with `turns` up to whole turns that are not counted."""
         import casadi as ca
 
         if coupling.is_relation:
@@ -206,7 +223,8 @@ class Formulation(ABC):
         for j, c in zip(coupling.joints, map(float, coupling.coefficients), strict=True):
             x, row, rest = self.coordinate(kin, j)
             J, gamma, phi = J + c * row, gamma - c * rest, phi + c * x
-        return Rows(RowTable(coupling.labels(kin.model.joints)), J, gamma, gdot, whole_turns_off(kin, coupling, phi))
+        phi = whole_turns_off(kin, coupling, phi) if turns else phi
+        return Rows(RowTable(coupling.labels(kin.model.joints)), J, gamma, gdot, phi)
 
     def _related(self, kin: Kinematics, coupling: Coupling, t: Scalar, nv: int) -> Rows:
         """A relation between coordinates: its slopes take the place of coefficients."""

@@ -14,8 +14,8 @@ import numpy as np
 from cardan.algebra.free_number import nominal
 from cardan.algebra.matrix import Matrix, snap, stack
 from cardan.formulation.absolute import ABSOLUTE, Absolute
-from cardan.formulation.components import ComponentClass, heaviest_bodies, roots_of, row_places
 from cardan.formulation.coordinates import own_equations
+from cardan.formulation.division import ComponentClass, heaviest_bodies, longest_subtree, row_places
 from cardan.formulation.formulation import Formulation, Parts
 from cardan.formulation.light import lent_to_joints, lent_to_links
 from cardan.formulation.spatial import SPATIAL
@@ -27,6 +27,7 @@ from cardan.structure.rows import independent_rows, pivots, scaled
 
 RATES_WITH_LOOPS_PAST = 40  # of the tree: one straight line with loops takes half a minute to compile
 SIX_RATES_PAST = 16  # links: with six rates each one straight line takes a minute to compile
+OWN_RATES_PAST = 40  # of other formulations: there one straight line took 5 s and more
 LARGEST_PIECE = 24  # links of a piece of the tree up to which its own coordinates are taken
 CORRECTIONS = 4  # iterative refinements of the first accelerations, for the added inertia and the enlarged pivots
 SINGULAR = 1e-12  # part of a multiplier's pivot that is added to it, so that it stays bounded where rows lose rank
@@ -40,6 +41,8 @@ STATE = {"t": "all", "q": "q", "v": "v", "tau": "tau", "about": "x"}
 
 def written_parts(c: Component, s: Symbols, q: Matrix) -> Parts:
     """A component's equations at coordinates `q`, at rates `v` of the whole."""
+    if c.parts is not None:
+        return c.parts  # at these already
     state = {"t": s["t"], "q": q, "v": c.wide(s["v"]), "tau": s["tau"]}
     return own_equations(c.model, c.formulation, state | ({} if c.formulation.in_tree else {"about": s["about"]}))
 
@@ -50,15 +53,98 @@ def takes_sums(model: Model, formulation: Formulation, newton_recorded: bool) ->
     `newton_recorded` says whether the solution of Newton's equations would be part of that line: it then grows faster.
     It depends on the mechanism alone: the steps of a system are the same in every batch.
     """
-    in_bodies = isinstance(formulation, Absolute) and formulation.divides  # particles of bodies in space do not divide
     if not newton_recorded:
-        return len(model.tree.links) > LOOP_PAST and (formulation.in_tree or in_bodies)
+        return len(model.tree.links) > LOOP_PAST and is_sum(formulation)
     if formulation.in_tree:
         return model.nv > (RATES_WITH_LOOPS_PAST if model.has_rows else LOOP_PAST)
-    return in_bodies and len(model.separate.tree.links) > SIX_RATES_PAST
+    if is_sum(formulation):
+        return len(model.separate.tree.links) > SIX_RATES_PAST
+    return formulation.sizes(model)[1] > OWN_RATES_PAST
 
 
-class LargeSystem:
+def is_sum(formulation: Formulation) -> bool:
+    """Whether its equations are a sum over links, joints and elements; if not, the whole is one component."""
+    return formulation.in_tree or (isinstance(formulation, Absolute) and formulation.divides)
+
+
+class System:
+    """A model in the coordinates of an implicit integrator: sizes, equations, and the start of a run.
+
+    `sum` gives quantities of the whole; `lent` (nv, nv) is inertia lent to what has none.
+    """
+
+    model: Model
+    nq: int
+    nv: int
+    m: int
+    mp: int
+    lent: Any
+    components: Any
+
+    def sum(self, name: str, inputs: Any, outputs: Any, write: Any, only: Any = None) -> Any:
+        """What `write` writes of every component, added up; made on first use."""
+        raise NotImplementedError
+
+    def into(self, x: np.ndarray, w: np.ndarray, numbers: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Own coordinates and rates from those of the tree."""
+        raise NotImplementedError
+
+    def tree(self, q: np.ndarray, v: np.ndarray, about: np.ndarray, numbers: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Coordinates of the tree, near `about`, and its rates."""
+        raise NotImplementedError
+
+    def ahead(self, x: np.ndarray, w: np.ndarray, h: float) -> np.ndarray:
+        """Coordinates of the tree after moving with constant rates for the time `h`, s."""
+        raise NotImplementedError
+
+    def moved(self, q: np.ndarray, D: np.ndarray) -> np.ndarray:
+        """`q (+) D`."""
+
+        def write(c: Component, s: Symbols) -> dict[str, Matrix]:
+            return {"q": c.formulation.plus(c.model, s["q"], c.wide(s["D"]))}
+
+        inputs, outputs = {"q": "q", "D": "v"}, {"q": ("q",)}
+        return np.asarray(self.sum("moved", inputs, outputs, write, _has_mass)(self.components.numbers, q=q, D=D)["q"])
+
+    def equations(self, numbers: Any, **state: Any) -> dict[str, Any]:
+        """`M`, `f`, `J`, `gamma`, `beta` and `phi` at a state."""
+
+        def write(c: Component, s: Symbols) -> dict[str, Matrix]:
+            parts = written_parts(c, s, s["q"])
+            rows = parts.rows.kept(c.rows)
+            M, J = (parts.M, rows.J) if c.basis is None else (c.basis.T @ parts.M @ c.basis, rows.J @ c.basis)
+            phi = parts.rows.kept(c.positions).phi
+            return {"M": M, "f": c.narrow(parts.f), "J": J, "gamma": rows.gamma, "beta": rows.beta, "phi": phi}
+
+        vectors = {"f": "v", "gamma": "rows", "beta": "rows", "phi": "positions"}
+        outputs = {"M": ("v", "v"), "J": ("rows", "v"), **{name: (axis,) for name, axis in vectors.items()}}
+        return self.sum("equations", STATE, outputs, write)(numbers, **state)
+
+    def start(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, about: np.ndarray, numbers: Any) -> Any:
+        """Accelerations and multipliers that satisfy the equations of motion at a consistent state."""
+        from scipy.sparse import block_array
+
+        found = self.equations(numbers, t=t, q=q, v=v, tau=tau, about=about)
+        M, J, b = found["M"], found["J"], np.concatenate([found["f"], found["gamma"]])
+        S = M + self.lent
+        if not self.m:
+            K, solve = M, factored(S)
+        else:
+            K = block_array([[M, J.T], [J, None]], format="csc")
+            solve = factored(block_array([[S, J.T], [J, -small_pivots((J**2) @ (1 / S.diagonal()))]], format="csc"))
+        x = solve(b)
+        for _ in range(CORRECTIONS):
+            x = x + solve(b - K @ x)
+        return x[: self.nv], x[self.nv :]
+
+    def gap(self, t: float, x: np.ndarray, numbers: Any) -> float:
+        """Largest residual of the constraints at a configuration of the tree, m and rad."""
+        q, v = self.into(x, np.zeros(self.model.nv), numbers)
+        phi = self.equations(numbers, t=t, q=q, v=v, tau=np.zeros(self.model.nv), about=x)["phi"]
+        return float(np.abs(phi).max(initial=0.0))
+
+
+class LargeSystem(System):
     """A model in coordinates in which it is a sum of small components.
 
     `formulation` is the one asked for. In the tree's coordinates a component is a piece of the tree that is attached to
@@ -66,8 +152,10 @@ class LargeSystem:
     """
 
     def __init__(self, model: Model, formulation: Formulation, in_plane: bool = True) -> None:
+        from scipy.sparse import diags_array
+
         home = model.unbound
-        if formulation.in_tree and _longest_piece(home) > LARGEST_PIECE:
+        if formulation.in_tree and longest_subtree(home) > LARGEST_PIECE:
             formulation = ABSOLUTE
         self.model, self.formulation, self.in_tree = home, formulation, formulation.in_tree
         kept = kept_by_components(home, formulation)
@@ -76,7 +164,7 @@ class LargeSystem:
         self.components = Components(home, formulation, self.kept, self.basis)
         self.sizes = self.components.sizes
         self.nq, self.nv, self.m, self.mp = (self.sizes[axis] for axis in ("q", "v", "rows", "positions"))
-        self.lent = self._lent()
+        self.lent = diags_array(self._lent(), format="csc")
         self._sums: dict[str, ComponentSum] = {}
 
     def _in_plane(self, kept: list[int]) -> list[int]:
@@ -166,56 +254,16 @@ class LargeSystem:
         found = self.sum("ahead", inputs, outputs, write, _moves)(self.components.numbers, x=x, w=w, h=h)
         return np.asarray(found["x"])
 
-    def moved(self, q: np.ndarray, D: np.ndarray) -> np.ndarray:
-        """`q (+) D`."""
-
-        def write(c: Component, s: Symbols) -> dict[str, Matrix]:
-            return {"q": c.formulation.plus(c.model, s["q"], c.wide(s["D"]))}
-
-        inputs, outputs = {"q": "q", "D": "v"}, {"q": ("q",)}
-        return np.asarray(self.sum("moved", inputs, outputs, write, _has_mass)(self.components.numbers, q=q, D=D)["q"])
-
-    def equations(self, numbers: Any, **state: Any) -> dict[str, Any]:
-        """`M`, `f`, `J`, `gamma`, `beta` and `phi` at a state."""
-
-        def write(c: Component, s: Symbols) -> dict[str, Matrix]:
-            parts = written_parts(c, s, s["q"])
-            rows = parts.rows.kept(c.rows)
-            M, J = (parts.M, rows.J) if c.basis is None else (c.basis.T @ parts.M @ c.basis, rows.J @ c.basis)
-            phi = parts.rows.kept(c.positions).phi
-            return {"M": M, "f": c.narrow(parts.f), "J": J, "gamma": rows.gamma, "beta": rows.beta, "phi": phi}
-
-        vectors = {"f": "v", "gamma": "rows", "beta": "rows", "phi": "positions"}
-        outputs = {"M": ("v", "v"), "J": ("rows", "v"), **{name: (axis,) for name, axis in vectors.items()}}
-        return self.sum("equations", STATE, outputs, write)(numbers, **state)
-
-    def start(self, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray, about: np.ndarray, numbers: Any) -> Any:
-        """Accelerations and multipliers that satisfy the equations of motion at a consistent state."""
-        from scipy.sparse import block_array, diags_array
-
-        found = self.equations(numbers, t=t, q=q, v=v, tau=tau, about=about)
-        M, J, b = found["M"], found["J"], np.concatenate([found["f"], found["gamma"]])
-        S = M + diags_array(self.lent, format="csc")
-        if not self.m:
-            K, solve = M, factored(S)
-        else:
-            K = block_array([[M, J.T], [J, None]], format="csc")
-            solve = factored(block_array([[S, J.T], [J, -small_pivots((J**2) @ (1 / S.diagonal()))]], format="csc"))
-        x = solve(b)
-        for _ in range(CORRECTIONS):
-            x = x + solve(b - K @ x)
-        return x[: self.nv], x[self.nv :]
-
     def projected(
         self, t: float, q: np.ndarray, v: np.ndarray, about: np.ndarray, numbers: Any
     ) -> tuple[np.ndarray, np.ndarray]:
         """A state near the constraints, brought onto them by the smallest change in kinetic energy."""
-        from scipy.sparse import block_array, diags_array
+        from scipy.sparse import block_array
 
         state = {"t": t, "tau": np.zeros(self.model.nv), "about": about}
         for _ in range(PROJECTIONS if self.m else 0):
             found = self.equations(numbers, q=q, v=v, **state)
-            M, J, G = found["M"] + diags_array(self.lent, format="csc"), found["J"], self.slopes(numbers, q=q, **state)
+            M, J, G = found["M"] + self.lent, found["J"], self.slopes(numbers, q=q, **state)
             gaps, moves = (found["phi"], found["beta"] - J @ v), []
             if max(_largest(gap) for gap in gaps) <= CLOSED:
                 break
@@ -240,12 +288,6 @@ class LargeSystem:
 
         inputs = {name: axis for name, axis in STATE.items() if name != "v"}
         return self.sum("slopes", inputs, {"G": ("positions", "v")}, write)(numbers, **state)["G"]
-
-    def gap(self, t: float, x: np.ndarray, numbers: Any) -> float:
-        """Largest residual of the constraints at a configuration of the tree, m and rad."""
-        q, v = self.into(x, np.zeros(self.model.nv), numbers)
-        phi = self.equations(numbers, t=t, q=q, v=v, tau=np.zeros(self.model.nv), about=x)["phi"]
-        return float(np.abs(phi).max(initial=0.0))
 
 
 def factored(K: Any, definite: bool = False) -> Callable[[np.ndarray], np.ndarray]:
@@ -290,11 +332,7 @@ def _has_mass(cls: ComponentClass) -> bool:
 
 def _moves(cls: ComponentClass) -> bool:
     """Whether its members are joints of the tree that can move."""
-    return cls.outline.driven and cls.x.shape[1] > 0
-
-
-def _longest_piece(model: Model) -> int:
-    return int(np.bincount(roots_of(model.tree), minlength=1).max())
+    return cls.outline.driven and cls.outline.nq > 0
 
 
 def plane_basis(model: Model) -> np.ndarray | None:

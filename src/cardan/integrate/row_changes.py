@@ -81,9 +81,22 @@ class RowChangingStepper:
         if self.stepper is not None:
             self.stepper.rest(systems)
 
-    def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def change(self, systems: np.ndarray, v: np.ndarray, p: np.ndarray) -> None:
+        """Give the system other rates v (1, nv) and free parameters p (1, np)."""
+        if not systems[0]:
+            return
+        if self.model.parameters:
+            self.model = self.model._bound(p)
+        if self.stepper is not None:
+            self.stepper.change(systems, v, p)
+        if self.at is not None:
+            self.at = replace(self.at, v=v)
+
+    def project(
+        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, p: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the samples as they are, each projected when it was reached; and which of them left a row open."""
-        return q, v, opened(self.model, q, t)
+        return q, v, opened(self.model, q, t, p)
 
     @property
     def _member(self) -> Model:

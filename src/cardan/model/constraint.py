@@ -19,6 +19,7 @@ from cardan.errors import ModelError
 from cardan.model.body import Joint
 from cardan.model.force import BodyPose, depends, digest, trace
 from cardan.model.row import RowLabel
+from cardan.model.table import require_smooth
 
 if TYPE_CHECKING:
     from cardan.model.constraint_kind import ConstraintElement
@@ -78,6 +79,8 @@ class Constraint:
         import casadi as ca
 
         ports, (_, _, twists) = symbols_of_bodies(len(self.on))
+        if not self.is_at_rate_level:
+            require_smooth(self.owner, self.function)
         u = ca.vertcat(*twists)
         if ca.jacobian(ca.jacobian(self.function(*ports), u), u).nnz():
             raise ModelError(f"{self.owner}: it must be affine in the twists of its bodies, and it is not")

@@ -16,12 +16,14 @@ from cardan.model.constraint import Constraint
 from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.force import Coupling, Force
 from cardan.model.html import VIEWS, mechanism_html, model_view
+from cardan.model.law import LawfulElement, lawful_elements
 from cardan.model.memory import Memory
 from cardan.model.parameter import NONE, Parameters, digest_of_parts, find_parameter, with_numbers
 from cardan.model.pose import Pose
 from cardan.model.row import RowTable, rows_of_tree
 from cardan.model.tree import GROUND, Link, Tree, grow_tree, merged_inertia
 from cardan.model.values import bodies_and_joints, counted, shown, whole
+from cardan.model.variable import Variable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -96,6 +98,10 @@ class Model:
     """Numbers that `free` has made an input; bodies, joints and forces show their nominal values."""
     values: np.ndarray | None = None
     """Values (..., parameters.size) that `at` has given them; None is nominal."""
+    variables: tuple[Variable, ...] = ()
+    """Numbers beside those of bodies, joints and elements, held or with a rate; they are parameters too."""
+    free_numbers: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
+    """Of a model with symbols in place of its free parameters: these, by name."""
     merge: str = "all"
     """Which rigid joints the tree has merged, see `grow_tree`."""
     losses: tuple[str, ...] = ()
@@ -435,6 +441,15 @@ class Model:
                 "function takes one mechanism at a time; give one value of each"
             )
 
+    def require_no_laws(self, what: str, instead: str) -> None:
+        """Refuse elements whose forces are not functions of the state, for a function that would leave them out."""
+        if self.laws:
+            names = ", ".join(repr(law.name) for law in self.laws)
+            raise ModelError(
+                f"{what}: model {self.name!r} has stops, friction that sticks or locks, {names}, whose forces depend on "
+                f"what moves and how; {instead}"
+            )
+
     @property
     def is_plain(self) -> bool:
         """Whether it is a tree without force elements, couplings or constraints."""
@@ -460,6 +475,16 @@ class Model:
         """The constraint rows in the tree's coordinates: owner, name, unit, level and law of each. Print it."""
         return rows_of_tree(self)
 
+    @cached_property
+    def laws(self) -> tuple[LawfulElement, ...]:
+        """The elements whose rows have laws: hard stops, contacts, friction that sticks."""
+        return lawful_elements(self.forces, self.joints)
+
+    @cached_property
+    def lawful_rows(self) -> RowTable:
+        """The rows of the elements with laws, as `rows` has the others. Print it."""
+        return RowTable(label for law in self.laws for label in law.labels(self.joints))
+
     def report(self) -> str:
         """Describe the model: counts, tree, cuts, notes."""
         removed = sum(self.joints[j].kind.freedoms_removed for j in self.cuts)
@@ -482,6 +507,8 @@ class Model:
                 for c in self.own_constraints
             )
             lines.append(f"constraints: {', '.join(names)}")
+        if self.laws:
+            lines.append(f"laws: {', '.join(f'{row.name} ({row.law.value})' for row in self.lawful_rows)}")
         if self.parameters:
             lines.append(f"free, shown here at nominal values: {', '.join(self.parameters.names)}")
         if self.actuators:

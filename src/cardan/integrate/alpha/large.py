@@ -42,8 +42,9 @@ from cardan.integrate.alpha.step import (
 from cardan.integrate.events import changed_sign, trace_events
 from cardan.integrate.explicit.step import LARGEST
 from cardan.integrate.integrators import Request
-from cardan.integrate.large import LargeSystem, factored, large_system, small_pivots, written_parts
+from cardan.integrate.large import System, factored, is_sum, large_system, small_pivots, written_parts
 from cardan.integrate.stepper import STRETCH, BatchStepper, Outcome, States
+from cardan.integrate.whole import Columns, WholeSystem, whole_system
 from cardan.machines.cuda.place import Place
 from cardan.model.model import Model
 from cardan.structure.assemble import OPENED
@@ -51,6 +52,7 @@ from cardan.structure.component_sums import Component, Symbols
 
 WHOLE = 10_000  # unknowns up to which Newton's matrix is factored as a whole
 LENGTHS = 6  # of steps whose factors are kept: samples inside a step are reached by shorter ones
+LONG = 30_000  # instructions past which products with Newton's matrix are not compiled: factors are kept for many steps
 SLOW = 0.1  # of the correction before: a larger one asks for new factors
 
 STEP = {"t": "all", "q": "q", "D": "v", "v": "v", "vdot": "v", "lam": "rows", "tau": "tau", "about": "x"}
@@ -97,6 +99,43 @@ def write_matrices(c: Component, s: Symbols) -> dict[str, Matrix]:
         "Ju": J + (s["q_a"] / s["v_a"]) * ca.jacobian(u, s["D"]),
         "G": ca.jacobian(phi, s["D"]),
     }
+
+
+class WholeMatrices:
+    """The same of a mechanism that is one component: from the changes of balance, velocities and positions with `a'`.
+
+    They are `S`, `v_a Ju` and `q_a G` times the change of `a'`, and without the change of positions `S0`, `v_a J`, 0.
+    """
+
+    def __init__(self, system: WholeSystem) -> None:
+        import casadi as ca
+
+        self.nv, self.m = system.nv, system.m
+        s: Symbols = system.symbols({**STEP, **SLOPES, "vector": "v"})
+        vector = s.pop("vector")
+        parts, r, u = _balanced(system.component, s)
+        F = ca.vertcat(r, u, parts.rows.kept(system.component.positions).phi)
+        moved = {"D": s["q_a"] * vector, "v": s["v_a"] * vector, "vdot": s["vdot_a"] * vector}
+        product = ca.jtimes(F, ca.vertcat(*(s[x] for x in moved)), ca.vertcat(*moved.values()))
+        patterns = {x: ca.jacobian_sparsity(F, s[x]) for x in moved}
+        faster = patterns["v"] + patterns["vdot"]
+        facts = f"alpha {system.layout.key} {system.model.key}"
+        self.columns = Columns([*s.values(), system.p, vector], product, [patterns["D"] + faster, faster], facts, LONG)
+        self.names = list(s)
+
+    def __call__(self, numbers: Any, **given: Any) -> dict[str, Any]:
+        """The matrices at inputs (n,)."""
+        n, m, v_a, q_a = self.nv, self.m, given["v_a"], given["q_a"]
+        K = self._matrix(given, numbers, 0)
+        K0 = self._matrix({**given, "q_a": 0.0}, numbers, 1)
+        return {"S": K[:n], "S0": K0[:n], "J": K0[n : n + m] / v_a, "Ju": K[n : n + m] / v_a, "G": K[n + m :] / q_a}
+
+    def _matrix(self, given: dict[str, Any], numbers: Any, which: int) -> Any:
+        from scipy.sparse import csc_array
+
+        of = self.columns.patterns[which]
+        values = self.columns(*(given[name] for name in self.names), numbers, which=which)
+        return csc_array((values, of.row(), of.colind()), shape=of.shape)
 
 
 @dataclass
@@ -149,7 +188,7 @@ class OneStep:
 class LargeAlpha:
     """Steps of one system at a time."""
 
-    def __init__(self, system: LargeSystem) -> None:
+    def __init__(self, system: System) -> None:
         self.system = system
         of = system.sum
         at_position = lambda cls: cls.positions.shape[1] > 0
@@ -162,6 +201,9 @@ class LargeAlpha:
             at_position,
         )
         self.balance = of("balance", STEP, {"r": ("v",), "u": ("rows",), "power": ("one",)}, write_balance)
+        if isinstance(system, WholeSystem):
+            self.matrices: Any = WholeMatrices(system)
+            return
         matrices = {"S0": "v", "S": "v", "J": "rows", "Ju": "rows", "G": "positions"}
         self.matrices = of(
             "matrices", {**STEP, **SLOPES}, {name: (axis, "v") for name, axis in matrices.items()}, write_matrices
@@ -218,13 +260,13 @@ class LargeAlpha:
 
     def _factors(self, s: OneStep, state: dict[str, Any], whole: bool) -> Factors:
         """Factors of Newton's matrix at an iterate, or of its block triangle."""
-        from scipy.sparse import block_array, diags_array
+        from scipy.sparse import block_array
 
         q_a, v_a, vdot_a = slopes(s.c, s.h)
         found = self.matrices(s.numbers, **state, vdot_a=vdot_a, v_a=v_a, q_a=q_a)
         S0, S, J, Ju, G = (found[name] for name in ("S0", "S", "J", "Ju", "G"))
-        if self.system.lent.any():
-            lent = vdot_a * diags_array(self.system.lent, format="csc")
+        if self.system.lent.count_nonzero():
+            lent = vdot_a * self.system.lent
             S0, S = S0 + lent, S + lent
         if not self.system.m:
             return Factors(factored(S), G, True)
@@ -288,17 +330,21 @@ class LargeAlphaStepper(BatchStepper):
                 f"many on the CPU; leave out device='{request.threads}'"
             )
         super().__init__(model, tau, request)
-        self.system = large_system(model, formulation)
+        of = large_system if is_sum(formulation) else whole_system
+        self.system: System = of(model, formulation)
         self.alpha, self.c = LargeAlpha(self.system), AlphaCoefficients.of(float(rho))
         self.factors: dict[int, FactorsByLength] = {}
         self.event_values = trace_events(model.unbound, self.events) if self.events else None
 
-    def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def project(
+        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, p: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the samples unchanged: each step ends on the constraints. Also return which left one open."""
         found = np.zeros(q.shape[:-1], dtype=bool)
         for at in np.ndindex(found.shape) if self.model.has_rows else ():
             if np.isfinite(q[at]).all():
-                found[at] = self.system.gap(float(t[at]), q[at], self._numbers(at[0], len(q))) >= OPENED
+                numbers = self._numbers(at[0], len(q)) if p is None else self.system.components.at(p[at])
+                found[at] = self.system.gap(float(t[at]), q[at], numbers) >= OPENED
         return q, v, found
 
     def _numbers(self, b: int, B: int) -> Any:
@@ -376,6 +422,10 @@ class LargeAlphaStepper(BatchStepper):
         s["work"][b] += (new.t - t) * (power + new.power) / 2
         s["speed"][b] = max(s["speed"][b], float(w @ w))
         s["steps"][b] += 1
+
+    def _with_rates(self, s: States, v: np.ndarray) -> States:
+        self.factors = {}  # parameters may have changed too
+        return {**s, "w": v}
 
     def _with_length(self, s: States, h: np.ndarray) -> States:
         return {**s, "h": h, "a": rescaled(s, h)}

@@ -30,7 +30,8 @@ import numpy as np
 from cardan.algebra.linsolve import lu_factor, lu_solve, lu_solved
 from cardan.algebra.matrix import Matrix, Scalar, constant, where
 from cardan.formulation.coordinates import own_equations
-from cardan.formulation.dynamics import entering_power
+from cardan.formulation.dynamics import entering_power, parts_at
+from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
 from cardan.integrate.events import crossing
 from cardan.integrate.explicit.step import LARGEST
 from cardan.integrate.kernel import Given, Layout
@@ -49,8 +50,6 @@ class AlphaEquations:
     layout: Layout
     balance: Any
     geometry: Any
-    start: Any
-    power: Any
     plus: Any
 
     @property
@@ -87,8 +86,6 @@ class AlphaEquations:
             layout,
             ca.Function("balance", [t, q, v, vdot, lam, tau, *last], balance),
             ca.Function("geometry", [t, q, *last], [phi, ca.jacobian(phi, q)]),
-            ca.Function("start", [t, q, v, tau, *last], [M, f, rows.J, rows.gamma]),
-            ca.Function("power", [t, q, v, lam, tau, *last], [power]),
             ca.Function("plus", [q, D, *free], [moved, ca.jacobian(moved, D)]),
         )
 
@@ -102,7 +99,6 @@ ITERATIONS = 15
 # near positions where rows lose rank, rounding keeps corrections above the tolerance: after PATIENCE iterations a
 # correction below ROUGH is accepted
 PATIENCE, ROUGH = 12, 1e-5
-CORRECTIONS = 4  # iterative refinements of the first accelerations, for the added inertia and the enlarged pivots
 SINGULAR = 1e-12  # part of a multiplier's pivot that is added to it, so that it stays bounded where rows lose rank
 
 
@@ -149,21 +145,21 @@ class NewtonUnknowns:
     eta: Any
 
 
-def begin(eq: AlphaEquations, t: Scalar, q: Matrix, v: Matrix, given: Given) -> AlphaPoint:
-    """Start at a consistent state: accelerations from the equations of motion, `a = vdot`."""
-    import casadi as ca
+def first_accelerations(model: Model, layout: Layout) -> Quantity:
+    """`vdot` of the formulation and multipliers from the equations of motion at a state of the tree, and the power.
 
-    M, f, J, gamma = eq.start(t, q, v, given.tau, *given.about, *given.parameters)
-    K = ca.blockcat([[M, J.T], [J, ca.SX(eq.m, eq.m)]])
-    S = eq.lend(M)
-    solve = solver(ca.blockcat([[S, J.T], [J, -_small(J**2 @ (1 / ca.diag(S)))]]), eq.layout.nv)
-    b = ca.vertcat(f, gamma)
-    x = solve(b)
-    for _ in range(CORRECTIONS):
-        x = x + solve(b - K @ x)
-    vdot, lam = ca.vertsplit(x, [0, eq.layout.nv, eq.layout.nv + eq.m])
-    power = eq.power(t, q, v, lam, given.tau, *given.about, *given.parameters)
-    return AlphaPoint(t, q, v, vdot, vdot, lam, ca.SX.zeros(eq.m_positions, 1), power)
+    They are solved as in forward dynamics: in fewer operations than Newton's matrix would take.
+    """
+    n, rows, formulation = layout.nv, layout.rows, layout.formulation
+    shapes: dict[str, Shape] = {"t": (), "q": (model.nq,), "v": (model.nv,), "tau": (model.nv,)}
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        parts = parts_at(model, formulation, inputs)
+        vdot, lam = formulation.solve(parts, rows)
+        return [vdot, lam, entering_power(parts, inputs["tau"], rows, lam)]
+
+    outputs = (("vdot", fixed(n)), ("lam", fixed(len(rows))), ("P", fixed()))
+    return Quantity("first_accelerations", tuple(shapes), outputs, write=write, shapes=shapes)
 
 
 def predict(c: AlphaCoefficients, p: AlphaPoint) -> NewtonUnknowns:

@@ -88,13 +88,22 @@ class AlphaKernels(IntegratorKernels):
         import casadi as ca
 
         t, x, w = ca.SX.sym("t"), ca.SX.sym("q", self.model.nq), ca.SX.sym("v", self.model.nv)
-        equations, given, data = self._equations(x)
+        given, data = self._given()
         q, v = x, w
         if not self.is_tree:
             q, v = function_of(self.model, into_own(self.model, self.layout.formulation))(x, w, *given.parameters)
-        p = text.begin(equations, t, q, v, given)
-        values = {"q": p.q, "v": p.v, "vdot": p.vdot, "a": p.a, "multipliers": ca.vertcat(p.lam, p.eta)}
-        values |= {"power": p.power, "g": self._events(t, x, w, given)}
+        first = function_of(self.model, text.first_accelerations(self.model, self.layout))
+        vdot, lam, power = map(ca.densify, first(t, x, w, *data))
+        eta = ca.SX.zeros(len(self.layout.positions), 1)
+        values: dict[str, Any] = {
+            "q": q,
+            "v": v,
+            "vdot": vdot,
+            "a": vdot,
+            "multipliers": ca.vertcat(lam, eta),
+            "power": power,
+        }
+        values["g"] = self._events(t, x, w, given)
         return ca.Function("begin", [t, x, w, *data], [values[name] for name in STARTED if name in self.sizes])
 
     def recorded(self) -> March:
@@ -105,7 +114,7 @@ class AlphaKernels(IntegratorKernels):
         control = text.AlphaControl(*(ca.SX.sym(name) for name in CONTROL))
         s, c = self._state(symbols), text.AlphaCoefficients.of(control.rho)
         h = text.step_length(s, control)
-        equations, given, data = self._equations(None)
+        equations, (given, data) = AlphaEquations.record(self.model, self.layout), self._given()
         if not self.is_tree:  # measured angles are taken near where the step leads: it may be longer than half a turn
             ahead = function_of(self.model, PLUS)(s.x, h * s.w, *given.parameters)
             given = replace(given, about=(ahead,))
@@ -157,10 +166,6 @@ class AlphaKernels(IntegratorKernels):
         for k, value in enumerate(text.solved_values(held.K, self.layout.nv, known, b)):
             writer.output(len(own) - 1, k, value)
         return writer.graph
-
-    def _equations(self, about: Any) -> tuple[AlphaEquations, Given, list[Any]]:
-        given = self._given() if about is None or self.is_tree else self._given(about)
-        return AlphaEquations.record(self.model, self.layout), *given
 
     def _tree(self, q: Any, v: Any, about: Any, given: Given) -> Any:
         """`q` and `v` of the tree."""
@@ -218,9 +223,11 @@ class AlphaStepper(BatchStepper):
         self.kernels = AlphaKernels(model, self.events, sum(p.shape[-1] for p in self.parameters), layout)
         self.march, self.names = self.kernels.march(), tuple(self.kernels.sizes)
 
-    def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def project(
+        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, p: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the samples unchanged: each step ends on the constraints. Also return which left one open."""
-        return q, v, opened(self.model, q, t)
+        return q, v, opened(self.model, q, t, p)
 
     def _first(self, q: np.ndarray, v: np.ndarray) -> States:
         iterate = np.zeros((len(q), self.kernels.sizes.get("iterate") or 0))
@@ -242,6 +249,9 @@ class AlphaStepper(BatchStepper):
         begun = {**self._with_length(start, h), "outcome": np.zeros(len(h))}
         far = self._run(begun, start["t"] + h, self.rho, np.asarray(0.0), tau, *parameters)
         return far | {"outcome": np.where(far["outcome"] == Outcome.ARRIVED, Outcome.EVENT, far["outcome"])}
+
+    def _with_rates(self, s: States, v: np.ndarray) -> States:
+        return {**s, "w": v, **({"v": v} if self.kernels.is_tree else {})}
 
     def _tree(self, s: States) -> tuple[np.ndarray, np.ndarray]:
         return (s["q"], s["v"]) if self.kernels.is_tree and "q" in s else (s["x"], s["w"])
