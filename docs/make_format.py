@@ -40,6 +40,7 @@ def page(text: str) -> str:
 def tables() -> str:
     """Every element of the format and its entries, and every unit."""
     lines = ["", "### The file", "", *_table(schema.SECTIONS)]
+    lines += ["", "### Tables", "", *_table(schema.TABLES)]
     lines += ["", "### Bodies", "", *_table(schema.BODIES)]
     lines += ["", "`shape` of a body, or of `ground`; one, or a list of them:", "", *_shapes()]
     lines += ["", "### Joints", "", *_table(schema.JOINTS)]

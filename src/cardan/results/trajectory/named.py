@@ -198,6 +198,11 @@ def _coupling_rows(model: Model, coupling: Coupling) -> Iterator[NamedQuantity]:
     units = tuple("N m" if unit == "rad/s" else "N" for unit in rates)
     labels = names if len(names) > 1 else ()
     k = [row.owner for row in model.rows].index(coupling.owner)
+    if coupling.is_relation or coupling.unit:
+        words = f"{coupling.owner}: force, or torque, that keeps it"
+        of = _part("row_forces", k)
+        yield NamedQuantity(f"{coupling.name}.force", (), (model.rows[k].force_unit,), words, of)
+        return
     factor = coupling.coefficients if labels else coupling.coefficients[0]
 
     def force(run: Trajectory) -> np.ndarray:
