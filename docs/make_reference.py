@@ -47,7 +47,7 @@ GROUPS = {
     "Equilibrium": "equilibrium Equilibrium equilibrium_path EquilibriumPath",
     "Identification": "regressor Regressor base_parameters BaseParameters excitation Excitation identify "
     "Identification",
-    "Integrators": "DormandPrince RK4 SemiImplicitEuler Gear Alpha BDF Adams RungeKutta Integrator add_method",
+    "Integrators": "DormandPrince RK4 SemiImplicitEuler Moreau Gear Alpha BDF Adams RungeKutta Integrator add_method",
     "The catalogue": "mechanisms",
     "Formulas of the textbook": "textbook",
     "Threads": "get_threads set_threads",

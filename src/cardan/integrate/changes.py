@@ -279,3 +279,70 @@ def transition_of(model: Model, event: Event) -> Transition | None:
     if event.then is not None:
         return TracedChange(model, f"event {event.name!r}: then", event.then, event.limit)
     return CalledChange(model, event) if event.call is not None else None
+
+
+# Ready-made changes.
+
+
+def lock(*names: str) -> Callable[[Instant], Change]:
+    """What closes locks and latches at an event, `cd.Event("caught", when, then=cd.lock("gripper"))`.
+
+    What moves there is stopped by an impulse, and the energy that this takes is counted in `event_energy`.
+    """
+    return lambda s: Change(parameters=dict.fromkeys((f"{name}.closed" for name in names), 1.0))
+
+
+def release(*names: str) -> Callable[[Instant], Change]:
+    """What opens locks and latches at an event: `cd.Event("dropped", when, then=cd.release("gripper"))`."""
+    return lambda s: Change(parameters=dict.fromkeys((f"{name}.closed" for name in names), 0.0))
+
+
+class Machine:
+    """A finite-state machine: the names of its states, and the events that lead from one to another.
+
+    Args:
+        name: that of a held variable of the mechanism, the number of the state: `mechanism.variable(name, 0)`.
+        states: names of the states, in order; the variable is 0 in the first.
+
+    """
+
+    def __init__(self, name: str, states: Sequence[str]) -> None:
+        if isinstance(states, str) or not states or len(set(states)) < len(states):
+            raise InputError(f"machine {name!r}: states must be a list of different names, got {shown(states)}")
+        self.name, self.states = name, tuple(states)
+        self._events: list[Event] = []
+
+    def number(self, state: str) -> float:
+        """The value of the variable in a state."""
+        if state not in self.states:
+            raise UnknownNameError(f"machine {self.name!r}: it has no state {state!r}{nearest(state, self.states)}")
+        return float(self.states.index(state))
+
+    def on(
+        self, source: str, target: str, when: Callable[[Instant], Any], *, direction: int = 0,
+        then: Callable[[Instant], Change] | None = None, name: str = "",
+    ) -> Machine:  # fmt: skip
+        """Add a transition from one state to another, and return the machine.
+
+        It happens at a zero crossing of `when` while the machine is in `source`; `then` is what else changes.
+        """
+        from cardan.integrate.events import Event
+
+        here, there = self.number(source), self.number(target)
+
+        def change(s: Instant) -> Change:
+            own = Change(parameters={self.name: there})
+            return own if then is None else then(s) | own
+
+        self._events.append(
+            Event(
+                name or f"{source} to {target}", when, direction=direction, then=change,
+                active=lambda s: s[self.name] == here,
+            )
+        )  # fmt: skip
+        return self
+
+    @property
+    def events(self) -> list[Event]:
+        """The transitions as events, for `cd.simulate(..., events=machine.events)`."""
+        return list(self._events)

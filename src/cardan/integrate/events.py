@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakSet
 
 import numpy as np
@@ -36,6 +36,8 @@ class Event:
             is recorded once and compiled.
         call: the same as plain Python, called at every event: `call(t, q, v, parameters)` with arrays (k,), (k, nq),
             (k, nv) and a dict of arrays for the k systems that meet the event at once; None changes nothing.
+        active: function of a `cd.Instant` that returns a condition of held variables, as `s["mode"] == 1`: the event
+            counts only while it is true.
         limit: as `then`, where events accumulate: what becomes of a ball after infinitely many bounces. Without it
             the run of the system ends there.
 
@@ -48,6 +50,9 @@ class Event:
     then: Callable[[Instant], Any] | None = None
     call: Callable[..., Any] | None = None
     limit: Callable[[Instant], Any] | None = None
+    active: Callable[[Instant], Any] | None = None
+    turns_back: ClassVar[bool] = True
+    """Whether its value may have passed zero when a system goes on from it, so that a return must be looked for."""
 
     def __post_init__(self) -> None:
         read_name("event", self.name)
@@ -61,7 +66,7 @@ class Event:
             raise InputError(f"event {self.name!r}: action {self.action!r} {told}")
         if self.then is not None and self.call is not None:
             raise InputError(f"event {self.name!r}: give then= or call=, not both")
-        for what in ("then", "call", "limit"):
+        for what in ("then", "call", "limit", "active"):
             if getattr(self, what) is not None and not callable(getattr(self, what)):
                 raise InputError(f"event {self.name!r}: {what} must be a function, got {getattr(self, what)!r}")
         if self.limit is not None and self.then is None:
@@ -108,6 +113,8 @@ def trace_events(model: Model, events: Sequence[Event]) -> Any:
             what = f"shape {value.shape}" if is_symbol(value) else repr(value)
             raise InputError(f"event {event.name!r}: its expression must be a scalar of the instant, got {what}")
         _require_crossing(event, value)
+        if event.active is not None:
+            value = where(_condition(event, instant), value, 1.0)
         values.append(value)
     g = ca.vertcat(*values) if values else ca.SX(0, 1)
     known = ca.vertcat(t, q, v, p)
@@ -118,6 +125,26 @@ def trace_events(model: Model, events: Sequence[Event]) -> Any:
                     f"event {event.name!r}: its expression has the symbol {symbol}, which is not of the instant"
                 )
     return ca.Function("events", [t, q, v, *([p] if model.parameters else [])], [g])
+
+
+def _condition(event: Event, instant: Instant) -> Any:
+    """Whether an event counts, as an expression; reject one that depends on more than held variables."""
+    import casadi as ca
+
+    assert event.active is not None
+    try:
+        with plain_symbols():
+            found = event.active(instant)
+    except CardanError as error:
+        raise InputError(f"event {event.name!r}: active: {error}") from None
+    if not is_symbol(found) or found.shape != (1, 1):
+        raise InputError(f"event {event.name!r}: active must return a condition of variables, got {found!r}")
+    if any(ca.depends_on(found, x) for x in (instant.t, instant.q, instant.v) if x.numel()):
+        raise InputError(
+            f"event {event.name!r}: active depends on time or state; it may read variables only, s['mode'] == 1, and "
+            "what moves belongs into `when`"
+        )
+    return found
 
 
 _REPEATABLE: WeakSet[Event] = WeakSet()  # events that were found to be functions

@@ -78,6 +78,8 @@ class EnergyNotes:
     """Largest kinetic energy (B,), J, that bringing velocities back onto the constraints took in one step."""
     correction_time: np.ndarray
     """Time (B,) of that step, s."""
+    law_residual: np.ndarray
+    """Largest relative residual (B,) of the laws of rows in one step of a method that solves them."""
 
     def after(self, earlier: EnergyNotes | None) -> EnergyNotes:
         """The same since an earlier start, with the notes until this one began."""
@@ -89,6 +91,7 @@ class EnergyNotes:
             np.maximum(self.speed, earlier.speed),
             np.where(larger, self.correction, earlier.correction),
             np.where(larger, self.correction_time, earlier.correction_time),
+            np.maximum(self.law_residual, earlier.law_residual),
         )
 
 
@@ -223,6 +226,10 @@ class BatchStepper:
         """States after one step of lengths `h` from `start`; a failed one has an `outcome` other than EVENT."""
         raise NotImplementedError
 
+    def _law_residual(self) -> np.ndarray:
+        """Largest relative residual (B,) of the laws of rows so far."""
+        return np.zeros(len(self.s["t"]))
+
     def _tree(self, s: States) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates and rates of the tree in a state."""
         return s["q"], s["v"]
@@ -303,7 +310,11 @@ class BatchStepper:
         the floor at both ends. So shorter and shorter steps are tried, and the one after which an event's value is
         farthest on the side that it was on before is taken, not beyond the time `end`, s.
         """
-        if self.crossed is None or self.side is None or not len(rows):
+        if self.crossed is None or self.side is None:
+            return
+        crossed = self.crossed & np.array([event.turns_back for event in self.events])
+        rows = rows[crossed[rows].any(axis=1)]
+        if not len(rows):
             return
         k, n, s, B = len(rows), LOOKS, self.s, len(self.s["t"])
         many = np.repeat(rows, n)
@@ -313,7 +324,7 @@ class BatchStepper:
         parameters = [np.broadcast_to(p, (B, p.shape[-1]))[many] for p in self.parameters]
         far = self._stepped(start, h, tau, parameters)
         ahead = np.where(np.isfinite(far["g"]), far["g"] * self.side[many], -np.inf)
-        ahead = np.where(self.crossed[many], ahead, -np.inf).max(axis=1)
+        ahead = np.where(crossed[many], ahead, -np.inf).max(axis=1)
         ahead = np.where((s["t"][many] + h < end), ahead, -np.inf).reshape(k, n)
         best = np.argmax(ahead, axis=1)
         back = np.flatnonzero(ahead[np.arange(k), best] > 0)
@@ -347,7 +358,7 @@ class BatchStepper:
             s = chosen_states(s["outcome"] == 0, sample, s)
         q, v = self._tree(s)
         outcome, event, steps = s["outcome"].astype(int), s["event"].astype(int), s["steps"].astype(int)
-        notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"])
+        notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"], self._law_residual())
         p = self.parameters_of(s)[0] if self.parameters else None
         return Arrival(
             s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed, notes=notes, p=p

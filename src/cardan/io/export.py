@@ -107,7 +107,7 @@ def check_names(model: Model) -> None:
     named = [("model", model.name), *(("body", name) for name in model.body_names)]
     named += [("joint", name) for name in model.joint_names] + [("frame", name) for name in model.frame_names]
     named += [("force", force.name) for force in model.forces] + [("coupling", c.name) for c in model.couplings]
-    named += [("constraint", constraint.name) for constraint in model.constraints]
+    named += [("constraint", constraint.name) for constraint in model.own_constraints]
     for what, name in named:
         if found := NOT_XML.search(name):
             raise ModelError(f"{what} {name!r}: its name has {found[0]!r}, which XML cannot hold; rename it")
@@ -115,7 +115,7 @@ def check_names(model: Model) -> None:
 
 def left_out(model: Model, format: str) -> Iterator[str]:
     """What neither format expresses, or is not written in either."""
-    for constraint in model.constraints:
+    for constraint in model.own_constraints:
         yield f"{constraint.owner}: its function is not one of the constraints of {format}; left out"
     if model.actuators and format == "URDF":
         yield f"actuators {', '.join(repr(a.name) for a in model.actuators)}: left out"

@@ -48,8 +48,8 @@ SNAPPING = 1e-12  # see docs/decisions/0003
 
 BUILDING = (
     "body", "joint", "frame", "shape", "spring", "damper", "bushing", "wrench", "user_force", "torsion", "friction",
-    "drive", "motion", "couple", "constraint", "roll", "gear", "knife_edge", "distance", "on_surface", "on_curve",
-    "cam", "constant_velocity", "constrain", "stop", "contact",
+    "drive", "motion", "couple", "belt", "constraint", "roll", "gear", "knife_edge", "distance", "on_surface",
+    "on_curve", "cam", "constant_velocity", "constrain", "stop", "contact", "lock", "latch",
 )  # fmt: skip
 """Methods whose wrong arguments are told with the form of the call."""
 # What methods are called in other programs, and what to write here.

@@ -384,7 +384,7 @@ CONSTRAINTS: dict[str, ConstraintKind] = {
 """Cardan's own kinds of constraint elements."""
 ADDED_CONSTRAINTS: dict[str, ConstraintKind] = {}
 """Those that `add_constraint` registered, by their names in files."""
-RESERVED = ("motion", "coupling", "user")
+RESERVED = ("motion", "coupling", "relation", "user")
 """What files call other constraints."""
 
 

@@ -19,6 +19,7 @@ from cardan.model.force import (
     FRICTION,
     NONLINEAR_SPRING,
     NONLINEAR_TORSION,
+    RELATION,
     SPRING,
     TORSION,
     USER_FORCE,
@@ -29,6 +30,7 @@ from cardan.model.force import (
 )
 from cardan.model.joint import Kind
 from cardan.model.law import CONTACT, STICKING, STOP
+from cardan.model.lock import LATCHES, LOCK
 from cardan.model.pose import numbers
 from cardan.model.table import Table
 from cardan.model.tree import GROUND
@@ -260,6 +262,44 @@ class Elements:
         function = gap if tangent is None else _gap_and_sliding(gap, tangent)
         return self.force(name, CONTACT, bodies, gap=function, restitution=restitution, **more)
 
+    def lock(self, name: str, joint: str, *, closed: bool | float = False) -> str:
+        """Add a lock that holds a joint's coordinate while it is closed, and return its name.
+
+        Events close and open it during a run, as its number `NAME.closed`; closing stops the joint by an impulse.
+
+        Args:
+            name: unique among forces, motions and couplings.
+            joint: a joint with one coordinate.
+            closed: whether it is closed at the start.
+
+        """
+        return self.force(name, LOCK, joint, closed=float(closed))
+
+    def latch(
+        self, name: str, body: str, other: str, kind: str = "rigid", *, at: Sequence[float] = (0.0, 0.0, 0.0),
+        axis: Sequence[float] | None = None, closed: bool | float = False,
+    ) -> str:  # fmt: skip
+        """Add a connection of two bodies that is open or closed, and return its name.
+
+        It holds the bodies as they are when it closes. Events close and open it, as its number `NAME.closed`.
+
+        Args:
+            name: unique among forces, motions and couplings.
+            body: one body, or the ground.
+            other: the other one.
+            kind: "rigid" holds all; "pin" leaves the rotation about `axis`, "ball" every rotation about the point `at`.
+            at: point of the first body, m.
+            axis: of a pin, in the first body.
+            closed: whether it is closed at the start.
+
+        """
+        if kind not in LATCHES:
+            raise ModelError(f"latch {name!r}: kind must be 'rigid', 'pin' or 'ball', got {kind!r}")
+        if axis is not None and kind != "pin":
+            raise ModelError(f"latch {name!r}: an axis is of a pin, and it is {kind!r}; leave it out")
+        more = {} if axis is None else {"axis": axis}
+        return self.force(name, LATCHES[kind], [body, other], at=at, closed=float(closed), **more)
+
     def drive(self, name: str, joint: str, function: Callable[..., Any] | float) -> str:
         """Add a force along a joint's coordinates (N m or N), and return its name.
 
@@ -344,15 +384,27 @@ class Elements:
             self._couplings[name] = Coupling(name, "motion", (on,), frozen([1.0]), value)
         return name
 
-    def couple(self, name: str, coefficients: Mapping[str, float], *, offset: float = 0.0) -> str:
+    def couple(
+        self, name: str, coefficients: Mapping[str, float] | Sequence[str], function: Callable[..., Any] | None = None,
+        *, offset: float = 0.0, unit: str = "",
+    ) -> str:  # fmt: skip
         """Couple joints with one coordinate each by `sum of coefficient * q = offset`, and return the coupling's name.
 
-        A gear pair, a mimic joint, a rack and pinion: `couple("gear", {"a": 1.0, "b": 3.0})` makes b turn a third of
-        a, the other way. Units: those of the products must agree; a length per angle is m/rad.
+        A gear pair, a mimic joint, a differential: `couple("gear", {"a": 1.0, "b": 3.0})` makes b turn a third of a,
+        the other way. Units: those of the products must agree; a length per angle is m/rad.
+
+        With a list of joints and a `function` of their coordinates (rad, m), in this order, the function must stay
+        zero: a ratio that changes, `couple("steering", ["left", "right"], lambda a, b: ...)`. It must be twice
+        differentiable. `unit` is that of its value, "m" or "rad"; by default that of the joints.
         """
+        if function is not None:
+            return self._relate(name, coefficients, function, unit)
         owner = self._claim_force("coupling", name)
         if not isinstance(coefficients, Mapping):
-            raise ModelError(f"{owner}: coefficients must be a dict of joint names and numbers, got {coefficients!r}")
+            raise ModelError(
+                f"{owner}: coefficients must be a dict of joint names and numbers, got {coefficients!r}; a list of joints "
+                "needs a function of their coordinates"
+            )
         on, values = [], []
         for joint, value in coefficients.items():
             index, kind = self._joint(owner, joint)
@@ -362,8 +414,47 @@ class Elements:
         if not any(values):
             raise ModelError(f"{owner}: no coefficient differs from 0, got {dict(coefficients)!r}; it couples nothing")
         right = float(numbers(owner, "offset", offset, ()))
-        self._couplings[name] = Coupling(name, "coupling", tuple(on), frozen(values), right)
+        self._couplings[name] = Coupling(name, "coupling", tuple(on), frozen(values), right, unit=unit)
         return name
+
+    def _relate(self, name: str, joints: Any, function: Any, unit: str) -> str:
+        """Couple joints by a function of their coordinates."""
+        owner = self._claim_force(RELATION, name)
+        if isinstance(joints, str | Mapping) or not isinstance(joints, Sequence) or not joints:
+            raise ModelError(f"{owner}: with a function give a list of joint names, got {joints!r}")
+        smooth = getattr(function, "smooth", 2)
+        if isinstance(smooth, int) and smooth < 2:
+            raise ModelError(
+                f"{owner}: its function is a table with {smooth} continuous derivatives, and accelerations need 2; "
+                "make it with smooth=2"
+            )
+        on = []
+        for joint in joints:
+            index, kind = self._joint(owner, joint)
+            _require_one(owner, joint, kind)
+            on.append(index)
+        if len({*on}) < len(on):
+            raise ModelError(f"{owner}: each joint must be named once, got {joints!r}")
+        units = {self._joints[joint].kind.q_units[0] for joint in joints}
+        if not unit and len(units) > 1:
+            raise ModelError(f"{owner}: it couples angles and lengths; give the unit of its function, 'm' or 'rad'")
+        law = _read_function(owner, function, "q1, q2, ...")
+        ones = frozen(np.ones(len(on)))
+        self._couplings[name] = Coupling(name, RELATION, tuple(on), ones, function=law, unit=unit or units.pop())
+        return name
+
+    def belt(
+        self, name: str, joint1: str, joint2: str, *, radius1: float, radius2: float, crossed: bool = False
+    ) -> str:
+        """Let a belt or chain that does not slip couple two pulleys (radii in m), and return the coupling's name.
+
+        The joints turn about parallel axes, the same way; `crossed` the other way. The axles stand on one body, which
+        holds the tension of the belt. `run["name.force"]` (N) is the difference of the tensions of the two sides.
+        """
+        for what, radius in (("radius1", radius1), ("radius2", radius2)):
+            if not float(numbers(f"belt {name!r}", what, radius, ())) > 0:
+                raise ModelError(f"belt {name!r}: {what} must be above 0, got {radius:g}; it is the radius of a pulley")
+        return self.couple(name, {joint1: radius1, joint2: radius2 if crossed else -radius2}, unit="m")
 
     def constraint(
         self, name: str, bodies: str | Sequence[str], function: Callable[..., Any], *, unit: str = "m"

@@ -12,7 +12,7 @@ An element acts on bodies, by wrenches, or on a joint, by generalised forces alo
 ground components. A twist is angular part first, in body components. Units: N, m, rad, s. The laws are written for
 symbols. A function that the user gives is run on symbols by `build` (`trace`) and is a graph from then on.
 
-A `Coupling` is an equation between joint coordinates, or a prescribed motion.
+A `Coupling` is an equation between joint coordinates, linear or not, or a prescribed motion.
 """
 
 from __future__ import annotations
@@ -363,6 +363,10 @@ class Coupling:
 
     A prescribed motion is a coupling of one joint with coefficient 1. `added` are numbers, free where motions are
     inputs, that are added to the value, rate and acceleration of `g`.
+
+    A relation is a coupling whose `function` is one of the joints' coordinates and must stay zero; in a built model its
+    graph takes time before them. Its `coefficients` are then what the function grows by over each turn, per rad: nan
+    where that is not the same everywhere. `unit` is that of the residual; by default that of the joints.
     """
 
     name: str
@@ -372,11 +376,17 @@ class Coupling:
     offset: float = 0.0
     function: Any = None
     added: Any = None
+    unit: str = ""
 
     @property
     def owner(self) -> str:
         """Its name in error messages."""
         return f"{self.what} {self.name!r}"
+
+    @property
+    def is_relation(self) -> bool:
+        """Whether it is a function of coordinates, not a sum of them."""
+        return self.what == RELATION
 
     @property
     def depends_on_time(self) -> bool:
@@ -385,6 +395,8 @@ class Coupling:
 
     def labels(self, joints: Sequence[Joint]) -> list[RowLabel]:
         """Its one row, with the unit of its joints' coordinates; where they differ, of one with coefficient 1."""
+        if self.unit:
+            return [RowLabel(self.owner, self.name, self.unit)]
         units = [joints[j].kind.q_units[0] for j in self.joints]
         units = [unit for unit, c in zip(units, self.coefficients, strict=True) if abs(c) == 1.0] or units
         return [RowLabel(self.owner, self.name, units[0])]
@@ -406,10 +418,54 @@ class Coupling:
         value, rate, acceleration = found
         return value, rate, acceleration
 
+    def slopes(self, t: Scalar, x: Sequence[Matrix]) -> list[Scalar]:
+        """What the residual grows by with each of the joints' coordinates `x`."""
+        if not self.is_relation:
+            return [float(c) for c in self.coefficients]
+        return self.related(t, x, [0 * part for part in x])[1]
+
+    def related(
+        self, t: Scalar, x: Sequence[Matrix], rates: Sequence[Matrix]
+    ) -> tuple[Matrix, list[Scalar], Matrix, Matrix]:
+        """Of a relation the residual, its slopes by the coordinates `x`, and the right sides `gamma` and `beta`.
+
+        `sum slope * rate = beta` and `sum slope * acceleration = gamma`.
+        """
+        import casadi as ca
+
+        s, at, moving = ca.SX.sym("s"), ca.SX.sym("x", len(x)), ca.SX.sym("v", len(x))
+        value = self.function(s, *ca.vertsplit(at))
+        whole, rate = ca.vertcat(s, at), ca.vertcat(1, moving)
+        first = ca.jtimes(value, whole, rate)
+        parts = [value, ca.jacobian(value, at), -ca.jtimes(first, whole, rate), -ca.jacobian(value, s)]
+        graph: Any = ca.Function("relation", [s, at, moving], parts)
+        phi, slopes, gamma, beta = graph(t, ca.vertcat(*x), ca.vertcat(*rates))
+        return phi, [slopes[k] for k in range(len(x))], gamma, beta
+
+    def _traced_relation(self) -> Coupling:
+        """The relation as a graph of time and coordinates, with what it grows by over a turn."""
+        import casadi as ca
+
+        t, x = ca.SX.sym("t"), [ca.SX.sym(f"q{k + 1}") for k in range(len(self.joints))]
+        graph = trace(self.owner, self.function, [t, *x], tuple(x), (1,))
+        grows = []
+        for k in range(len(x)):
+            if not depends(graph, k + 1):
+                raise ModelError(
+                    f"{self.owner}: its function does not depend on coordinate {k + 1} of {len(x)}; leave it out"
+                )
+            turned = [graph(0.0, *place) for place in _places(len(x), k)]
+            change = np.array([float(turned[i + 1] - turned[i]) for i in (0, 2, 4)]) / (2 * np.pi)
+            same = np.isfinite(change).all() and np.ptp(change) <= 1e-9 * max(1.0, float(np.abs(change).max()))
+            grows.append(float(np.round(change[0], 12)) if same else np.nan)
+        return replace(self, function=graph, coefficients=np.array(grows))
+
     def traced(self) -> Coupling:
         """The same coupling with its function of time as a graph; reject one that is not smooth at the start."""
         if self.function is None:
             return self
+        if self.is_relation:
+            return self._traced_relation()
         import casadi as ca
 
         t = ca.SX.sym("t")
@@ -426,6 +482,19 @@ class Coupling:
         """Digest of all that enters the equations; `place(joint)` says where a joint is in them."""
         own = {"coefficients": self.coefficients, "offset": np.array(self.offset)}
         return digest("coupling", [place(j) for j in self.joints], own, self.function)
+
+
+RELATION = "relation"
+"""What a coupling that is a function of coordinates is called."""
+
+
+def _places(n: int, k: int) -> list[list[float]]:
+    """Three places of n coordinates that nothing singles out, each followed by the same a turn of coordinate k on."""
+    found = []
+    for start in (0.137, 0.731, 1.913):
+        x = [start + 0.317 * i for i in range(n)]
+        found += [x, [v + 2 * np.pi * (i == k) for i, v in enumerate(x)]]
+    return found
 
 
 def digest(what: str, on: Sequence[object], values: dict[str, np.ndarray], *graphs: Any) -> bytes:

@@ -441,6 +441,15 @@ class Model:
                 "function takes one mechanism at a time; give one value of each"
             )
 
+    def require_no_laws(self, what: str, instead: str) -> None:
+        """Refuse elements whose forces are not functions of the state, for a function that would leave them out."""
+        if self.laws:
+            names = ", ".join(repr(law.name) for law in self.laws)
+            raise ModelError(
+                f"{what}: model {self.name!r} has stops, friction that sticks or locks, {names}, whose forces depend on "
+                f"what moves and how; {instead}"
+            )
+
     @property
     def is_plain(self) -> bool:
         """Whether it is a tree without force elements, couplings or constraints."""

@@ -141,7 +141,7 @@ def _usual_lengths(model: Model, rows: list[int]) -> np.ndarray:
 
 def require_smooth_motions(model: Model, begin: float, end: float) -> None:
     """Reject a prescribed motion whose value or rate jumps between two times, s: that takes an infinite force."""
-    moved = [c for c in model.couplings if c.function is not None]
+    moved = [c for c in model.couplings if c.depends_on_time]
     if not moved:
         return
     import casadi as ca

@@ -20,11 +20,12 @@ from cardan.errors import (
 )
 from cardan.formulation.formulation import Formulation
 from cardan.integrate.changes import transition_of
-from cardan.integrate.driver import RunSamples, drive, stops_of
+from cardan.integrate.driver import RunSamples, drive, inner_breaks, stops_of
 from cardan.integrate.events import Event, require_functions
 from cardan.integrate.inputs import GivenInput, read_inputs, sampled_updates, snapped
 from cardan.integrate.integrators import (
     DOUBLE,
+    EVENTS,
     Integrator,
     Request,
     find_integrator,
@@ -33,17 +34,21 @@ from cardan.integrate.integrators import (
     require_precision,
     require_step,
 )
+from cardan.integrate.modes.events import LawEvent, with_law_events
+from cardan.integrate.modes.transition import LawTransition, Then
 from cardan.integrate.row_changes import RowChangingStepper
 from cardan.integrate.stepper import Outcome, Stepper
 from cardan.integrate.transition import Transition
 from cardan.machines.cuda.place import Place, place_of
 from cardan.model.memory import require_model
 from cardan.model.model import Model, State
+from cardan.model.modes import has_modes, with_modes
 from cardan.model.parameter import STATE
 from cardan.model.values import batch, floats, number, one, shown
 from cardan.on_card import is_device_array
 from cardan.results.energy_balance import EnergyBalance, energy_balance, warn_of_energy
 from cardan.results.failure import require_consistent, require_smooth_motions, why
+from cardan.results.laws import law_statistics
 from cardan.results.progress import Report, progress_bar
 from cardan.results.replay import Replay
 from cardan.results.trajectory.interpolation import Knots
@@ -55,6 +60,7 @@ from cardan.structure.assemble import hint_at_degrees, named_state, project_velo
 from cardan.structure.condition import take_as_closed, warn_of_condition
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import parameter_arguments
+from cardan.structure.law_state import NEWTON
 from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
 from cardan.structure.rounding import warn_outside
@@ -195,7 +201,8 @@ def plan(
     method: str | Integrator = "dormand_prince", step: float | None = None, rtol: float = 1e-8, atol: float = 1e-10,
     max_step: float = np.inf, max_steps: int | None = None, samples: int | Sequence[float] | np.ndarray = 501,
     start: float = 0.0, breaks: Sequence[float] = (), events: Sequence[Event] = (),
-    inputs: Mapping[str, Any] | None = None, threads: int | Place | None = None, keep: bool = False, precision: str = DOUBLE,
+    inputs: Mapping[str, Any] | None = None, threads: int | Place | None = None, keep: bool = False,
+    precision: str = DOUBLE,
 ) -> Job:  # fmt: skip
     """A run without its start: the arguments of `simulate` that do not depend on it, checked."""
     integrator = find_integrator(method)
@@ -213,6 +220,7 @@ def plan(
     told = one("simulate", "breaks", breaks, len(breaks)).tolist()
     breaks = tuple(told)
     times = _times(start, duration, samples)
+    model = _with_laws(model, integrator, precision)
     given = tuple(x.snapped(times) for x in read_inputs(model, {} if inputs is None else inputs))
     sampled = [(snapped(at, times), change) for at, change in sampled_updates(model, start, start + duration)]
     updates = np.concatenate([np.zeros(0), *(x.times for x in given), *(at for at, _ in sampled)])
@@ -220,6 +228,8 @@ def plan(
     request = Request(step, rtol, atol, max_step, max_steps, events, threads, stops_of(times, breaks), precision)
     _require_steps(integrator, step, max_step, start, duration)
     _require_states(model, integrator, precision)
+    if has_modes(model):
+        request = replace(request, events=with_law_events(model, events))
     found = formulation_of(model, formulation)
     prepare(model, found)
     require_smooth_motions(model, start, start + duration)
@@ -296,6 +306,8 @@ class Job:
         run = self.trajectory(kept, states, self.batch)
         balance = energy_balance(run, kept, self.integrator, self.request)
         run._note(balance.statistics)
+        if self.integrator.laws == "steps":
+            run._note(law_statistics(self.model, kept, self.integrator.name))
         run._changes = kept.p is not None
         if self.request.precision == DOUBLE and not run._changes:
             run._replay = Replay(
@@ -364,7 +376,15 @@ class Job:
             return self.in_parts(states, 1, report)
         model = self.model if states.parameters is None else with_values(self.model, states.parameters)
         stops = [event.action == "stop" for event in self.request.events]
-        transitions = [transition_of(model, event) for event in self.request.events]
+        transitions = [
+            None if isinstance(event, LawEvent) else transition_of(model, event) for event in self.request.events
+        ]
+        updates: list[tuple[Sequence[float], Transition]] = []
+        if has_modes(model):
+            rule = getattr(self.integrator, "impact", None) or NEWTON
+            laws = LawTransition(model, self.formulation, states.tau, rule)
+            transitions = [laws if own is None else Then(own, laws) for own in transitions]
+            updates = [((float(self.times[0]), *inner_breaks(self.times, self.breaks)), laws)]
 
         def make(one: Model) -> Stepper:
             return self.integrator.stepper(one, self.formulation, self.request, states.tau)
@@ -372,7 +392,7 @@ class Job:
         stepper = make(model) if settled else RowChangingStepper(model, make)
         return drive(
             stepper, states.q, states.v, self.times, breaks=self.breaks, stops=stops, transitions=transitions,
-            updates=self.updates(states), report=report,
+            updates=[*self.updates(states), *updates], report=report,
         )  # fmt: skip
 
     @property
@@ -519,6 +539,25 @@ def _stored(job: Job, states: _States, path: Any, overwrite: bool, report: Repor
         run = out.finish({"steps": steps, "most_steps": most_steps, **balance.statistics})
         run = job.finished(run, states, failures, kept)
     return warn_of_energy(run, balance, job.integrator, job.request)
+
+
+def _with_laws(model: Model, integrator: Integrator, precision: str) -> Model:
+    """The model for a run: with the modes of its rows with laws, if the integrator stops where they change."""
+    if not model.laws:
+        return model
+    names = ", ".join(repr(law.name) for law in model.laws)
+    if not integrator.laws:
+        raise InputError(
+            f"simulate: method {integrator.name!r} knows no hard stops, friction that sticks or locks, and model "
+            f"{model.name!r} has {names}; use 'dormand_prince', 'rk4' or 'moreau'"
+        )
+    if precision != DOUBLE:
+        raise InputError(
+            f"simulate: model {model.name!r} has {names}, for which steps are in float64; leave out precision"
+        )
+    if getattr(integrator, "baumgarte", None) is not None:
+        raise InputError(f"simulate: model {model.name!r} has {names}, whose rows are projected; leave out baumgarte")
+    return with_modes(model) if integrator.laws == EVENTS else model
 
 
 def _texts(kept: RunSamples) -> np.ndarray:

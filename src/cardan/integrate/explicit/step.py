@@ -27,7 +27,6 @@ from cardan.algebra.matrix import Matrix, Scalar, is_symbol, stack, where, zeros
 from cardan.formulation.dynamics import motion_and_power
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.looping import record_schedule
-from cardan.formulation.modes import motion_with_modes
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.state_rates import state_rates
 from cardan.formulation.tree import PLUS, RATES
@@ -104,6 +103,11 @@ class ExplicitEquations:
         """Whether they are computed by loops over the pieces and connections of a large mechanism."""
         return self.baumgarte is None and not self.states and is_divided(self.model, self.formulation)
 
+    @property
+    def kernels(self) -> Any:
+        """The class of kernels that integrates them; None is that of explicit methods."""
+        return None
+
     def graphs(self) -> Graphs:
         """Record the graphs."""
         model = self.model
@@ -117,8 +121,7 @@ class ExplicitEquations:
                 assert forward.recursion is not None
                 loop = record_schedule(forward.recursion, model)
         else:
-            motion = motion_with_modes if has_modes(model) else motion_and_power
-            forward = motion(model, self.formulation, self.rows)
+            forward = motion_and_power(model, self.formulation, self.rows)
         return Graphs(
             self,
             loop,

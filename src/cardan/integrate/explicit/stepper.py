@@ -305,7 +305,8 @@ def explicit_kernels(
     size = model.parameters.size if model.parameters else 0
 
     def make() -> ExplicitKernels:
-        return ExplicitKernels(model, events, size, replace(motion, model=model), tableau, paired)
+        kernels = motion.kernels or ExplicitKernels
+        return kernels(model, events, size, replace(motion, model=model), tableau, paired)
 
     return make() if events else _KERNELS.find(model, (motion.key, (tableau.key, paired)), make)
 

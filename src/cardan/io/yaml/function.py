@@ -183,8 +183,11 @@ def function_entries(force: Force, joints: tuple[Joint, ...], tables: WrittenTab
 
 
 def value_entries(element: Coupling | Constraint, tables: WrittenTables) -> Entries:
-    """The function of a prescribed motion, or of a user's constraint, as an expression."""
+    """The function of a prescribed motion, of a relation, or of a user's constraint, as an expression."""
     traced = element if _is_graph(element.function) else element.traced()
+    if isinstance(element, Coupling) and element.is_relation:
+        text = _expressions(element.owner, traced.function, lambda port, k: Name(f"q{port}"), tables)
+        return {"value": f"={text.outputs[0][0]}"} | _where(text)
     bodies = len(element.on) if isinstance(element, Constraint) else 0
     text = _expressions(element.owner, traced.function, _body_variable(bodies), tables)
     return {"value": f"={text.outputs[0][0]}"} | _where(text)

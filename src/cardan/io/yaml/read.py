@@ -390,7 +390,15 @@ class _MechanismReader:
         with self.adding(reader, reader.owner):
             if type == "coupling":
                 values = entries_of(reader, entries)
-                self.mechanism.couple(name, self.coefficients(values), offset=values.get("offset", 0.0))
+                given = {what: values[what] for what in ("offset", "unit") if what in values}
+                self.mechanism.couple(name, self.coefficients(values), **given)
+                return
+            if type == "relation":
+                values = entries_of(reader, entries)
+                names = [f"q{k + 1}" for k in range(len(values["joints"]))]
+                of_joints = self.expressions(reader, values, [values["value"]], ["number"], dict.fromkeys(names, ()))
+                related = lambda *q: of_joints(**dict(zip(names, q, strict=True)))[0]
+                self.mechanism.couple(name, values["joints"], related, unit=values.get("unit", ""))
                 return
             if type == "user":
                 values = entries_of(reader, entries)
@@ -402,15 +410,15 @@ class _MechanismReader:
             reader = self.on_joint(reader)
             values = entries_of(reader, entries)
             value: NodeReader = values["value"]
-            given: Any = 0.0
+            moved: Any = 0.0
             if values["joint"] in self.kinds and reader.kind and reader.kind.nv == 1:
                 quantities = along(reader, COORDINATE)
                 if value.is_expression:
                     of_time = self.expressions(reader, values, [value], quantities, function.TIME)
-                    given = lambda t: of_time(t=t)[0]
+                    moved = lambda t: of_time(t=t)[0]
                 else:
-                    given = value.number(*quantities)
-            self.mechanism.motion(name, values["joint"], given)
+                    moved = value.number(*quantities)
+            self.mechanism.motion(name, values["joint"], moved)
 
     def constraint_element(self, name: str, kind: ConstraintKind, reader: NodeReader) -> None:
         reader = reader.owned(f"{kind.name} {name!r}")

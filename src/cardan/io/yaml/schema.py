@@ -586,6 +586,13 @@ CONSTRAINT_TYPES: dict[str, Entries] = {
     "coupling": {
         "coefficients": Entry(named("{A: 1, B: 3}"), "joints and the coefficients of their coordinates", needed=True),
         "offset": Entry(number("number", "angle", "length"), "what the sum of the products is"),
+        "unit": Entry(choice("m", "rad"), "of the sum; that of the joints unless given"),
+    },
+    "relation": {
+        "joints": Entry(list_of(TEXT), "joints with one coordinate each", needed=True),
+        "value": Entry(function(), "what must stay zero; an expression of their coordinates q1, q2, ...", needed=True),
+        "unit": Entry(choice("m", "rad"), "of the value; that of the joints unless given"),
+        "where": WHERE,
     },
     "user": {
         **BODY_LIST,

@@ -49,6 +49,8 @@ def write_yaml(mechanism: Mechanism | Model) -> str:
     """The text of a YAML file that describes a mechanism or a model; `load` makes the same of it."""
     if isinstance(mechanism, Model):
         mechanism.require_one("save")
+    for variable in mechanism.variables:
+        raise ModelError(f"mechanism {mechanism.name!r}: {variable.owner} cannot be written; files have no variables")
     text = _written(mechanism)
     again = _read_again(mechanism.name, text)
     same = _written(again.mechanism, again.free)
@@ -448,9 +450,13 @@ def _coupling(coupling: Coupling, joints: list[str], tables: WrittenTables) -> E
         if coupling.function is None:
             return entries | {"value": number(coupling.offset)}
         return entries | value_entries(coupling, tables)
+    unit = {"unit": coupling.unit} if coupling.unit else {}
+    if coupling.is_relation:
+        on = {"type": "relation", "joints": [joints[j] for j in coupling.joints]}
+        return on | value_entries(coupling, tables) | unit
     pairs = zip(coupling.joints, coupling.coefficients, strict=True)
     entries = {"type": "coupling", "coefficients": {joints[j]: number(c) for j, c in pairs}}
-    return entries if _same(coupling.offset, 0.0) else entries | {"offset": number(coupling.offset)}
+    return entries | unit if _same(coupling.offset, 0.0) else entries | unit | {"offset": number(coupling.offset)}
 
 
 def _constraint(constraint: Constraint | ConstraintElement, body_name: Any, tables: WrittenTables) -> Entries:
