@@ -125,6 +125,7 @@ def test_python_callbacks_see_all_systems_at_once():
 
 def test_bad_changes_are_refused():
     """Names, shapes and contradictions are told with the event's name."""
+
     def event(**more):
         return cd.Event("e", lambda s: s.t - 0.1, **more)
 

@@ -16,11 +16,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from cardan.algebra.matrix import Matrix, Scalar, as_graph, dot, where, zeros
-from cardan.formulation.dynamics import constraint_state, entering_power, time_of, time_port
-from cardan.formulation.elements import Loads, constraint_forces, loads_at, with_wrenches
+from cardan.formulation.elements import Loads, constraint_forces, with_wrenches
 from cardan.formulation.formulation import Formulation, Parts
 from cardan.formulation.kinematics import Kinematics
-from cardan.formulation.quantity import Inputs, Quantity, fixed, per_velocity
 from cardan.formulation.rows import Rows
 from cardan.model.force import Coupling
 from cardan.model.law import AT_REST, LawfulElement
@@ -29,7 +27,8 @@ from cardan.model.modes import DIRECTION, MODE, entries
 from cardan.model.row import Law
 
 NEWTON_STEPS = 6  # for friction that depends on reactions
-RATE_MARGIN, TINY = 1e-11, 1e-300  # m/s or rad/s: how far past rest friction that slides may be; above zero
+RATE_MARGIN, HELD = 1e-11, 1e-8  # m/s or rad/s: how far past rest friction that slides may be, or that others hold
+TINY = 1e-300  # more than zero
 REACTION = 3  # numbers of a reaction: the force of the joint
 
 
@@ -69,6 +68,17 @@ class LawParts:
         """Accelerations (nv,) of the tree's coordinates, affine in x."""
         return self.formulation.tree_accelerations(self.parts, self.vdot)
 
+    @property
+    def power(self) -> Matrix:
+        """Power (W) of the forces x."""
+        return dot(self.x, self.rows.J @ self.parts.rates)
+
+    def in_modes(self, values: Sequence[Matrix]) -> list[Matrix]:
+        """Values that depend on the forces, with the forces that the modes of the rows give."""
+        import casadi as ca
+
+        return list(ca.substitute([ca.SX(y) for y in values], [self.x], [law_forces(self)]))
+
     def affine(self, y: Matrix) -> tuple[Matrix, Matrix]:
         """`y(0)` and the matrix `dy/dx` of something affine in x."""
         import casadi as ca
@@ -83,22 +93,19 @@ class LawParts:
         return self.formulation.wrenches(self.parts, self.vdot, every)
 
     def reaction(self, j: int, wrenches: Matrix) -> Matrix:
-        """Force (3,) with which a joint holds its child, N: what acts along its coordinate is not part of it."""
-        rows = self.parts.kin.measured(j).rows
-        wrench = wrenches[j, :].T
-        along = dot(as_graph(self.model.joints[j].kind.S(rows.q), wrench), wrench)
-        return (wrench - rows.W @ along)[3:]
+        """Force (3,) with which a joint holds its child, N: what acts along a slide is not part of it."""
+        force, kind = wrenches[j, 3:].T, self.model.joints[j].kind
+        if kind.q_units != ("m",):
+            return force
+        along = as_graph(kind.S(zeros(1, None, force)), force)[3:]
+        return force - along * (dot(along, force) / dot(along, along))
 
 
-def law_parts(model: Model, formulation: Formulation, kept: Sequence[int], inputs: Inputs) -> LawParts:
-    """The mechanism at a state of the tree with symbols for the forces of its rows with laws."""
+def law_parts(formulation: Formulation, kin: Kinematics, loads: Loads, kept: Sequence[int]) -> LawParts:
+    """The mechanism under loads, with symbols for the forces of its rows with laws."""
     import casadi as ca
 
-    q, v = inputs["q"], inputs["v"]
-    kin = formulation.kinematics_of_tree(model, q, v)
-    tau = inputs.get("tau", type(q)(model.nv, 1))
-    wrenches = inputs["wrenches"] if "wrenches" in inputs else type(q)(model.nb, 6)
-    loads = loads_at(kin, tau, wrenches, time_of(inputs))
+    model = kin.model
     x = ca.SX.sym("x", sum(len(law.rows) for law in model.laws))
     parts = formulation.equations(model, kin, with_law_forces(kin, loads, x))
     vdot, lam = formulation.solve(parts, kept)
@@ -186,11 +193,11 @@ def law_forces(at: LawParts) -> Matrix:
     nonlinear = any(f.joint is not None for f in friction_rows(model))
     now, A = ca.SX.zeros(m), ca.jacobian(left, y)
     if not nonlinear:
-        return unit * solve_small(A, -ca.substitute(left, y, now))
+        return ca.densify(unit * solve_small(A, -ca.substitute(left, y, now)))
     for _ in range(NEWTON_STEPS):
         residual, slope = (ca.substitute(part, y, now) for part in (left, A))
         now = now - solve_small(slope, residual)
-    return unit * now
+    return ca.densify(unit * now)
 
 
 def solve_small(A: Matrix, right: Matrix) -> Matrix:
@@ -242,55 +249,15 @@ def normal_force(at: LawParts, f: Friction, wrenches: Matrix | None) -> Scalar:
     if f.joint is None:
         return 0.0
     assert wrenches is not None
-    R = at.reaction(f.joint, wrenches)
-    return ca.sqrt(ca.sumsqr(R) + 1e-40)
-
-
-def motion_with_modes(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
-    """Accelerations (nv,) of the tree's coordinates, and the power (W) that enters, friction's included."""
-
-    def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        at = law_parts(model, formulation, rows, inputs)
-        x = law_forces(at)
-        a, lam = _at(at, x, at.a, at.lam)
-        power = entering_power(at.parts, inputs["tau"], rows, lam) + dot(x, at.rows.J @ at.parts.rates)
-        return [a, power]
-
-    outputs = (("a", per_velocity), ("P", fixed()))
-    return Quantity("motion_with_modes", ("q", "v", "tau", *time_port(model)), outputs, write=write)
-
-
-def _at(at: LawParts, x: Matrix, *values: Matrix) -> list[Matrix]:
-    """Values that depend on the forces, at some forces."""
-    found = []
-    for value in values:
-        at_zero, slope = at.affine(value)
-        found.append(at_zero + slope @ x)
-    return found
-
-
-def law_events(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
-    """Values (m,) that fall through zero where a row leaves its mode.
-
-    A closed gap: its force. An open one: the gap, and a little that lets it begin at zero, its `direction`. Friction that sticks: what is left to its bound. Friction that
-    slides: its rate along the direction of sliding. Of a switched row 1: only others switch it.
-    """
-    m = sum(len(law.rows) for law in model.laws)
-
-    def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        import casadi as ca
-
-        at = law_parts(model, formulation, rows, inputs)
-        return [law_values(at, law_forces(at))] if m else [ca.SX(0, 1)]
-
-    return Quantity("law_events", ("q", "v", "tau", *time_port(model)), (("g", fixed(m)),), write=write)
+    r, A = at.affine(at.reaction(f.joint, wrenches))
+    return ca.sqrt(ca.sumsqr(r + A @ at.x) + 1e-40)
 
 
 def law_values(at: LawParts, x: Matrix) -> Matrix:
-    """The values of `law_events` at forces x."""
+    """Values (m,) at forces x that fall through zero where a row leaves its mode (`law_quantities.law_events`)."""
     import casadi as ca
 
-    model, u = at.model, at.u
+    model = at.model
     mode, d = modes_of(model, MODE), modes_of(model, DIRECTION)
     laws = [law for element in model.laws for law in element.laws]
     values = ca.SX.ones(len(laws))
@@ -298,89 +265,24 @@ def law_values(at: LawParts, x: Matrix) -> Matrix:
         if law is Law.UNILATERAL:
             values[k] = where(mode[k] > 0.5, x[k], at.rows.phi[k] + d[k] + TINY)
     frictions = friction_rows(model)
-    by_reaction = any(f.joint is not None for f in frictions)
-    wrenches = ca.reshape(_at(at, x, ca.vec(at.reactions()))[0], -1, 6) if by_reaction else None
+    wrenches = at.reactions() if any(f.joint is not None for f in frictions) else None
     for f in frictions:
-        k, first = f.row, f.other is None or f.other > f.row
-        there = x[f.normal] if f.normal is not None else 0.0
-        if f.joint is not None:
-            assert wrenches is not None
-            there = ca.norm_2(at.reaction(f.joint, wrenches))
-        force = ca.fabs(x[k]) if f.other is None else ca.sqrt(x[k] ** 2 + x[f.other] ** 2)
-        left = f.law.bound(0.0, there) - force
-        along, speed = d[k] * u[k], 0.0
-        if f.other is not None:
-            along, speed = along + d[f.other] * u[f.other], ca.sqrt(u[k] ** 2 + u[f.other] ** 2)
-        moves = along - 0.5 * speed + RATE_MARGIN
-        if not first:
+        k = f.row
+        if f.other is not None and f.other < k:
             continue  # the first row of a disc speaks for both
-        values[k] = where(mode[k] > 0.5, left, moves)
+        left = ca.substitute(ca.SX(f.law.bound(0.0, normal_force(at, f, wrenches))), at.x, x) - _size(f, x)
+        if f.other is None:
+            along = where(d[k] == 0, HELD - ca.fabs(at.u[k]), d[k] * at.u[k])
+        else:
+            along = d[k] * at.u[k] + d[f.other] * at.u[f.other] - 0.5 * _size(f, at.u)
+        values[k] = where(mode[k] > 0.5, left, along + RATE_MARGIN)
         if f.normal is not None:
             values[k] = where(mode[f.normal] > 0.5, values[k], 1.0)
     return values
 
 
-def law_problem(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
-    """What the choice of modes needs at a state: `phi`, `u`, `b` (m,), `W` (m, m), `Y` (nv, m), bounds, reactions.
+def _size(f: Friction, y: Matrix) -> Matrix:
+    """Magnitude of a friction row's entry of `y` (m,), of both rows of a disc."""
+    import casadi as ca
 
-    `Y` is how accelerations of the tree change with the forces. `bound` (m, 4) has the constant part and the
-    coefficient of sliding friction at the row's speed, then both of friction at rest. `reaction` (m, 3 (m + 1)) has the
-    reactions that bound friction rows: `r`, and the columns of `A` of `r + A x`. `restitution` (m,) is that of the row.
-    """
-    m = sum(len(law.rows) for law in model.laws)
-
-    def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        import casadi as ca
-
-        at = law_parts(model, formulation, rows, inputs)
-        b, W = at.affine(at.udot)
-        Y = at.affine(at.a)[1]
-        u, bound, reaction = at.u, ca.SX(m, 4), ca.SX(m, REACTION * (m + 1))
-        frictions = friction_rows(model)
-        wrenches = at.reactions() if any(f.joint is not None for f in frictions) else None
-        for f in frictions:
-            speed = ca.fabs(u[f.row]) if f.other is None else ca.sqrt(u[f.row] ** 2 + u[f.other] ** 2)
-            speed = ca.fmax(speed, 2 * AT_REST)
-            levels = [part(s) for s in (speed, 0.0) for part in (f.law.constant_bound, f.law.coefficient)]
-            bound[f.row, :] = ca.horzcat(*(ca.SX(x) for x in levels))
-            if f.joint is not None:
-                assert wrenches is not None
-                r, A = at.affine(at.reaction(f.joint, wrenches))
-                reaction[f.row, :] = ca.vec(ca.horzcat(r, A)).T
-        restitution = ca.SX(m, 1)
-        k = 0
-        for element in model.laws:
-            for law in element.laws:
-                restitution[k] = element.number("restitution") if law is Law.UNILATERAL else 0.0
-                k += 1
-        return [at.rows.phi, u, b, W, Y, bound, reaction, restitution]
-
-    outputs = (
-        ("phi", fixed(m)), ("u", fixed(m)), ("b", fixed(m)), ("W", fixed(m, m)), ("Y", lambda own: (own.nv, m)),
-        ("bound", fixed(m, 4)), ("reaction", fixed(m, REACTION * (m + 1))), ("restitution", fixed(m)),
-    )  # fmt: skip
-    return Quantity("law_problem", ("q", "v", "tau", *time_port(model)), outputs, write=write)
-
-
-def closed_rows(model: Model) -> Quantity:
-    """`phi`, `J` (nl + m, nv) and `beta` of the equality rows and those with laws, in the tree's coordinates.
-
-    Rows that are open are zero. Friction that sticks holds rates, not positions.
-    """
-    from cardan.formulation.spatial import SPATIAL
-
-    equality = constraint_state(model)
-    n = len(model.rows) + len(model.lawful_rows)
-
-    def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        import casadi as ca
-
-        kin = SPATIAL.kinematics_of_tree(model, inputs["q"], ca.SX.zeros(model.nv))
-        loads = Loads({}, ca.SX(model.nb, 6), time_of(inputs))
-        rows, mode = SPATIAL.lawful_rows(kin, loads, model.nv), modes_of(model, MODE)
-        mask = ca.vertcat(*(where(mode[k] > 0.5, 1.0, 0.0) for k in range(mode.shape[0])))
-        own = (mask * rows.phi, ca.diag(mask) @ rows.J, mask * rows.beta)
-        return [ca.vertcat(x, y) for x, y in zip(equality.graph(model, inputs), own, strict=True)]
-
-    outputs = (("phi", fixed(n)), ("J", lambda own: (n, own.nv)), ("beta", fixed(n)))
-    return Quantity("closed_rows", ("q", *time_port(model)), outputs, write=write)
+    return ca.fabs(y[f.row]) if f.other is None else ca.sqrt(y[f.row] ** 2 + y[f.other] ** 2)

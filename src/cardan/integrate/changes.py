@@ -20,6 +20,7 @@ import numpy as np
 
 from cardan.algebra.matrix import is_symbol
 from cardan.errors import CardanError, InputError, UnknownNameError, nearest
+from cardan.formulation.instant import Instant
 from cardan.formulation.spatial import SPATIAL
 from cardan.integrate.transition import Jump, Moment, Transition
 from cardan.machines.ufunc.kernel import Kernel, compile_program
@@ -30,7 +31,7 @@ from cardan.program.program import Port, Program
 from cardan.structure.kernels import equations_at, symbolic
 
 if TYPE_CHECKING:
-    from cardan.integrate.events import Event, Instant
+    from cardan.integrate.events import Event
 
 FITS = 1e-9  # relative residual of rates that fit the constraints
 RANK = 1e-10  # singular values below this, relative to the largest, are zero
@@ -104,9 +105,7 @@ def _column(who: str, what: str, value: Any, size: int) -> Any:
     return ca.densify(found).reshape((size, 1))
 
 
-def trace_change(
-    who: str, model: Model, instant_of: Callable[..., Instant], then: Callable[[Instant], Any]
-) -> tuple[Any, _Slots]:
+def trace_change(who: str, model: Model, then: Callable[[Instant], Any]) -> tuple[Any, _Slots]:
     """CasADi function `(t, q, v, p) -> w, p'` of a user's change, and where its entries go.
 
     `w` are the rates that it gives, of the joints named or all; `p'` the values of the parameters named.
@@ -114,10 +113,10 @@ def trace_change(
     import casadi as ca
 
     t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-    _, p = symbolic(model)
+    written, p = symbolic(model)
     try:
         with plain_symbols():
-            change = then(instant_of(model, t, q, v))
+            change = then(Instant(written, t, q, v))
     except CardanError as error:
         raise InputError(f"{who}: {error}") from None
     except Exception as error:
@@ -151,24 +150,16 @@ def _kernel_of(model: Model, graph: Any) -> Kernel:
     return compile_program(Program("change", tuple(inputs), outputs, key, lambda: function))
 
 
-def instant_at(model: Model, t: Any, q: Any, v: Any) -> Instant:
-    """An instant of symbols, with the model's free parameters by name."""
-    from cardan.integrate.events import Instant
-
-    written, p = symbolic(model)
-    return Instant(written, t, q, v, p, model.parameters)
-
-
 class TracedChange(Transition):
     """A change that is recorded once as a graph and compiled: `then`, and `limit` where events accumulate."""
 
-    def __init__(self, model: Model, event: Event) -> None:
-        self.model, self.who = model.unbound, f"event {event.name!r}: then"
-        self.acts = [self._act(self.who, event.then)]
-        self.limits = [self._act(f"event {event.name!r}: limit", event.limit)] if event.limit is not None else []
+    def __init__(self, model: Model, who: str, then: Any, limit: Any = None) -> None:
+        self.model = model.unbound
+        self.acts = [self._act(who, then)]
+        self.limits = [self._act(f"{who}, limit", limit)] if limit is not None else []
 
     def _act(self, who: str, then: Any) -> tuple[str, Kernel | None, _Slots]:
-        graph, slots = trace_change(who, self.model, instant_at, then)
+        graph, slots = trace_change(who, self.model, then)
         empty = not graph.numel_out(0) and not graph.numel_out(1)
         return who, None if empty else _kernel_of(self.model, graph), slots
 
@@ -286,5 +277,72 @@ def _impulse(
 def transition_of(model: Model, event: Event) -> Transition | None:
     """What an event changes, if it changes anything."""
     if event.then is not None:
-        return TracedChange(model, event)
+        return TracedChange(model, f"event {event.name!r}: then", event.then, event.limit)
     return CalledChange(model, event) if event.call is not None else None
+
+
+# Ready-made changes.
+
+
+def lock(*names: str) -> Callable[[Instant], Change]:
+    """What closes locks and latches at an event, `cd.Event("caught", when, then=cd.lock("gripper"))`.
+
+    What moves there is stopped by an impulse, and the energy that this takes is counted in `event_energy`.
+    """
+    return lambda s: Change(parameters=dict.fromkeys((f"{name}.closed" for name in names), 1.0))
+
+
+def release(*names: str) -> Callable[[Instant], Change]:
+    """What opens locks and latches at an event: `cd.Event("dropped", when, then=cd.release("gripper"))`."""
+    return lambda s: Change(parameters=dict.fromkeys((f"{name}.closed" for name in names), 0.0))
+
+
+class Machine:
+    """A finite-state machine: the names of its states, and the events that lead from one to another.
+
+    Args:
+        name: that of a held variable of the mechanism, the number of the state: `mechanism.variable(name, 0)`.
+        states: names of the states, in order; the variable is 0 in the first.
+
+    """
+
+    def __init__(self, name: str, states: Sequence[str]) -> None:
+        if isinstance(states, str) or not states or len(set(states)) < len(states):
+            raise InputError(f"machine {name!r}: states must be a list of different names, got {shown(states)}")
+        self.name, self.states = name, tuple(states)
+        self._events: list[Event] = []
+
+    def number(self, state: str) -> float:
+        """The value of the variable in a state."""
+        if state not in self.states:
+            raise UnknownNameError(f"machine {self.name!r}: it has no state {state!r}{nearest(state, self.states)}")
+        return float(self.states.index(state))
+
+    def on(
+        self, source: str, target: str, when: Callable[[Instant], Any], *, direction: int = 0,
+        then: Callable[[Instant], Change] | None = None, name: str = "",
+    ) -> Machine:  # fmt: skip
+        """Add a transition from one state to another, and return the machine.
+
+        It happens at a zero crossing of `when` while the machine is in `source`; `then` is what else changes.
+        """
+        from cardan.integrate.events import Event
+
+        here, there = self.number(source), self.number(target)
+
+        def change(s: Instant) -> Change:
+            own = Change(parameters={self.name: there})
+            return own if then is None else then(s) | own
+
+        self._events.append(
+            Event(
+                name or f"{source} to {target}", when, direction=direction, then=change,
+                active=lambda s: s[self.name] == here,
+            )
+        )  # fmt: skip
+        return self
+
+    @property
+    def events(self) -> list[Event]:
+        """The transitions as events, for `cd.simulate(..., events=machine.events)`."""
+        return list(self._events)

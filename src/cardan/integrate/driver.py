@@ -83,7 +83,7 @@ class RunSamples:
 
         q, v, knot_q, knot_v = (new(systems, k, n) for k in (times, len(knots)) for n in (nq, nv))
         t, work, none = new(systems, times), new(systems, times), np.zeros(systems, dtype=int)
-        notes = EnergyNotes(*(np.zeros(systems) for _ in range(4)))
+        notes = EnergyNotes(*(np.zeros(systems) for _ in range(5)))
         return cls(t, q, v, none.copy(), none.copy(), none.copy(), knots, knot_q, knot_v, work, notes)
 
     def fill(self, rows: np.ndarray, first: np.ndarray) -> None:
@@ -198,12 +198,17 @@ def drive(
     Ctrl-C, and a GPU that fails, end the run and set `interrupted`, and the outcome of the systems that were still on
     their way.
     """
-    place, changes = getattr(stepper, "place", None), any(transitions) or bool(updates)
+    place, changes = getattr(stepper, "place", None), _changes(stepper, transitions, updates)
     if place is not None and sampled is None and not changes:  # of an explicit integrator on a GPU
         from cardan.integrate.explicit.card_run import drive_on_card
 
         return drive_on_card(stepper, place, q, v, times, breaks=breaks, stops=stops, report=report)  # type: ignore[arg-type]
     return _Drive(stepper, q, v, times, breaks, stops, transitions, updates, sampled).run(report)
+
+
+def _changes(stepper: Stepper, transitions: Sequence[Transition | None], updates: Updates) -> bool:
+    """Whether rates or parameters change at events or breaks, or parameters with the motion."""
+    return any(transitions) or bool(updates) or bool(getattr(stepper, "states", ()))
 
 
 class _Drive:
@@ -225,7 +230,7 @@ class _Drive:
         for at, transition in updates:
             for t in map(float, at):
                 self.updates.setdefault(t, []).append(transition)
-        self.changes = any(transitions) or bool(updates)
+        self.changes = _changes(stepper, transitions, updates)
         self.accumulation = Accumulation(len(q), self.start)
         self.p = self._first_parameters()
         self.tau = np.broadcast_to(getattr(stepper, "tau", 0.0), v.shape)

@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakSet
 
 import numpy as np
 
-from cardan.algebra.matrix import Matrix, Scalar, constant, is_symbol, where
-from cardan.algebra.rotation import cross
+from cardan.algebra.matrix import Matrix, is_symbol, where
 from cardan.errors import CardanError, InputError
-from cardan.formulation.kinematics import MOTION
-from cardan.formulation.recursion import run
+from cardan.formulation.instant import Instant
 from cardan.model.elements import read_name
 from cardan.model.model import Model
-from cardan.model.parameter import NONE, Parameters
 from cardan.model.plain_symbols import plain_symbols
-from cardan.model.tree import GROUND
-from cardan.model.values import one
 from cardan.structure.kernels import symbolic
 
 ACTIONS = ("stop", "record", "change")
@@ -41,6 +36,8 @@ class Event:
             is recorded once and compiled.
         call: the same as plain Python, called at every event: `call(t, q, v, parameters)` with arrays (k,), (k, nq),
             (k, nv) and a dict of arrays for the k systems that meet the event at once; None changes nothing.
+        active: function of a `cd.Instant` that returns a condition of held variables, as `s["mode"] == 1`: the event
+            counts only while it is true.
         limit: as `then`, where events accumulate: what becomes of a ball after infinitely many bounces. Without it
             the run of the system ends there.
 
@@ -53,6 +50,9 @@ class Event:
     then: Callable[[Instant], Any] | None = None
     call: Callable[..., Any] | None = None
     limit: Callable[[Instant], Any] | None = None
+    active: Callable[[Instant], Any] | None = None
+    turns_back: ClassVar[bool] = True
+    """Whether its value may have passed zero when a system goes on from it, so that a return must be looked for."""
 
     def __post_init__(self) -> None:
         read_name("event", self.name)
@@ -66,7 +66,7 @@ class Event:
             raise InputError(f"event {self.name!r}: action {self.action!r} {told}")
         if self.then is not None and self.call is not None:
             raise InputError(f"event {self.name!r}: give then= or call=, not both")
-        for what in ("then", "call", "limit"):
+        for what in ("then", "call", "limit", "active"):
             if getattr(self, what) is not None and not callable(getattr(self, what)):
                 raise InputError(f"event {self.name!r}: {what} must be a function, got {getattr(self, what)!r}")
         if self.limit is not None and self.then is None:
@@ -78,57 +78,6 @@ class Event:
                 f"event {self.name!r}: `when` must be a function of an instant, e.g. lambda s: s.q[0]; got "
                 f"{self.when!r}"
             )
-
-
-@dataclass(frozen=True)
-class Instant:
-    """Time and state of the mechanism as symbols, for an event's expression.
-
-    Time `t` is in s, coordinates `q` (nq,) in rad and m, rates `v` (nv,) in rad/s and m/s. Free parameters are read by
-    name: `s["spring.stiffness"]`.
-    """
-
-    model: Model
-    t: Scalar
-    q: Matrix
-    v: Matrix
-    p: Matrix | None = None
-    parameters: Parameters = NONE
-
-    def __getitem__(self, name: str) -> Matrix:
-        """A free parameter by name: a scalar, or all its numbers."""
-        found = self.parameters.slice_of(name)  # refuses a name that is not free
-        assert self.p is not None
-        return self.p[found]
-
-    def coordinate(self, joint: str) -> Matrix:
-        """Coordinates of a tree joint."""
-        return self.q[self.model.q_slice(joint)]
-
-    def rate(self, joint: str) -> Matrix:
-        """Rates of a tree joint."""
-        return self.v[self.model.v_slice(joint)]
-
-    def position(self, body: str, point: Sequence[float] = (0.0, 0.0, 0.0)) -> Matrix:
-        """Position (3,) of a point of a body or frame, in ground components, m."""
-        link, pose = self.model.placement(body)
-        at = constant(pose.position + pose.rotation @ one("position", "point", point, 3))
-        node = self._node(link)
-        return at if node is None else node.r0 + node.R @ at
-
-    def velocity(self, body: str, point: Sequence[float] = (0.0, 0.0, 0.0)) -> Matrix:
-        """Velocity (3,) of a point of a body or frame, in ground components, m/s."""
-        link, pose = self.model.placement(body)
-        at = constant(pose.position + pose.rotation @ one("velocity", "point", point, 3))
-        node = self._node(link)
-        if node is None:
-            return at * 0
-        return node.R @ (node.v[3:] + cross(node.v[:3], at))
-
-    def _node(self, link: int) -> Any:
-        if link == GROUND:
-            return None
-        return run(MOTION, self.model, {"q": self.q, "v": self.v}).links[link]
 
 
 # As graphs
@@ -147,7 +96,7 @@ def trace_events(model: Model, events: Sequence[Event]) -> Any:
         raise InputError(f"event {twice!r} is given twice; give each its own name")
     t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
     written, p = symbolic(model)
-    instant = Instant(written, t, q, v, p, model.parameters)
+    instant = Instant(written, t, q, v)
     values = []
     for event in events:
         try:
@@ -164,6 +113,8 @@ def trace_events(model: Model, events: Sequence[Event]) -> Any:
             what = f"shape {value.shape}" if is_symbol(value) else repr(value)
             raise InputError(f"event {event.name!r}: its expression must be a scalar of the instant, got {what}")
         _require_crossing(event, value)
+        if event.active is not None:
+            value = where(_condition(event, instant), value, 1.0)
         values.append(value)
     g = ca.vertcat(*values) if values else ca.SX(0, 1)
     known = ca.vertcat(t, q, v, p)
@@ -174,6 +125,26 @@ def trace_events(model: Model, events: Sequence[Event]) -> Any:
                     f"event {event.name!r}: its expression has the symbol {symbol}, which is not of the instant"
                 )
     return ca.Function("events", [t, q, v, *([p] if model.parameters else [])], [g])
+
+
+def _condition(event: Event, instant: Instant) -> Any:
+    """Whether an event counts, as an expression; reject one that depends on more than held variables."""
+    import casadi as ca
+
+    assert event.active is not None
+    try:
+        with plain_symbols():
+            found = event.active(instant)
+    except CardanError as error:
+        raise InputError(f"event {event.name!r}: active: {error}") from None
+    if not is_symbol(found) or found.shape != (1, 1):
+        raise InputError(f"event {event.name!r}: active must return a condition of variables, got {found!r}")
+    if any(ca.depends_on(found, x) for x in (instant.t, instant.q, instant.v) if x.numel()):
+        raise InputError(
+            f"event {event.name!r}: active depends on time or state; it may read variables only, s['mode'] == 1, and "
+            "what moves belongs into `when`"
+        )
+    return found
 
 
 _REPEATABLE: WeakSet[Event] = WeakSet()  # events that were found to be functions

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cardan.algebra.matrix import Matrix, Scalar, dot
@@ -50,10 +50,10 @@ def layout_of(model: Model, formulation: Formulation) -> Layout:
 
 def _layout_of(model: Model, formulation: Formulation) -> Layout:
     prepare(model, formulation)
-    parts, rows = shape_of(model, formulation), kept_rows(model, formulation)
-    positions = tuple(row for row in rows if parts.rows.labels[row].level == "position")
+    shape, rows = shape_of(model, formulation), kept_rows(model, formulation)
+    positions = tuple(row for row in rows if shape.labels[row].level == "position")
     unit = tuple(at for _, at in formulation.quaternions(model))
-    lent = () if parts.lent is None else tuple(map(tuple, parts.lent.tolist()))
+    lent = () if shape.lent is None else tuple(map(tuple, shape.lent.tolist()))
     return Layout(formulation, formulation.facts(model), *formulation.sizes(model), tuple(rows), positions, unit, lent)
 
 
@@ -73,6 +73,16 @@ class Given:
     tau: Matrix | None
     parameters: Sequence[Matrix] = ()
     about: Sequence[Matrix] = ()
+
+    def with_states(self, x: Matrix | None, places: Sequence[int]) -> Given:
+        """The same with `x`, if there are any, in the places of the parameters that are states."""
+        import casadi as ca
+
+        if x is None or not places:
+            return self
+        at = dict(zip(places, ca.vertsplit(x), strict=True))
+        p = self.parameters[0]
+        return replace(self, parameters=(ca.vertcat(*(at.get(k, p[k]) for k in range(p.shape[0]))),))
 
     def power(self, v: Matrix) -> Matrix:
         """Power of the drives at rates `v` of the tree, W."""

@@ -78,6 +78,8 @@ class EnergyNotes:
     """Largest kinetic energy (B,), J, that bringing velocities back onto the constraints took in one step."""
     correction_time: np.ndarray
     """Time (B,) of that step, s."""
+    law_residual: np.ndarray
+    """Largest relative residual (B,) of the laws of rows in one step of a method that solves them."""
 
     def after(self, earlier: EnergyNotes | None) -> EnergyNotes:
         """The same since an earlier start, with the notes until this one began."""
@@ -89,6 +91,7 @@ class EnergyNotes:
             np.maximum(self.speed, earlier.speed),
             np.where(larger, self.correction, earlier.correction),
             np.where(larger, self.correction_time, earlier.correction_time),
+            np.maximum(self.law_residual, earlier.law_residual),
         )
 
 
@@ -186,6 +189,7 @@ class BatchStepper:
         self.events, self.max_steps, self.threads = request.events, request.max_steps, request.threads
         self.stops = request.stops
         self.parameters: Sequence[np.ndarray] = parameter_arguments(model)
+        self.states = list(model.parameters.states)  # places in `p` of those that are integrated with the motion
         self.limit = 64
         self.s: States = {}
         self.origin: float | np.ndarray = 0.0
@@ -222,6 +226,10 @@ class BatchStepper:
         """States after one step of lengths `h` from `start`; a failed one has an `outcome` other than EVENT."""
         raise NotImplementedError
 
+    def _law_residual(self) -> np.ndarray:
+        """Largest relative residual (B,) of the laws of rows so far."""
+        return np.zeros(len(self.s["t"]))
+
     def _tree(self, s: States) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates and rates of the tree in a state."""
         return s["q"], s["v"]
@@ -239,8 +247,20 @@ class BatchStepper:
             self.parameters = (np.where(systems[:, None], p, old),)
         if self.s:
             self.jumped = systems
+            if self.states:
+                self.s["x"] = np.where(systems[:, None], p[:, self.states], self.s["x"])
             self.s = self._with_rates(self.s, np.where(systems[:, None], v, self._tree(self.s)[1]))
             self.s["speed"] = np.where(systems, np.maximum(self.s["speed"], np.sum(v * v, axis=1)), self.s["speed"])
+
+    def parameters_of(self, s: States) -> Sequence[np.ndarray]:
+        """Free parameters (B, np) in a state, with those that are integrated; empty if there are none."""
+        if not self.parameters:
+            return ()
+        p = np.broadcast_to(self.parameters[0], (len(s["t"]), self.parameters[0].shape[-1]))
+        if self.states:
+            p = p.copy()
+            p[:, self.states] = s["x"]
+        return (p,)
 
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start at a state."""
@@ -290,7 +310,11 @@ class BatchStepper:
         the floor at both ends. So shorter and shorter steps are tried, and the one after which an event's value is
         farthest on the side that it was on before is taken, not beyond the time `end`, s.
         """
-        if self.crossed is None or self.side is None or not len(rows):
+        if self.crossed is None or self.side is None:
+            return
+        crossed = self.crossed & np.array([event.turns_back for event in self.events])
+        rows = rows[crossed[rows].any(axis=1)]
+        if not len(rows):
             return
         k, n, s, B = len(rows), LOOKS, self.s, len(self.s["t"])
         many = np.repeat(rows, n)
@@ -300,7 +324,7 @@ class BatchStepper:
         parameters = [np.broadcast_to(p, (B, p.shape[-1]))[many] for p in self.parameters]
         far = self._stepped(start, h, tau, parameters)
         ahead = np.where(np.isfinite(far["g"]), far["g"] * self.side[many], -np.inf)
-        ahead = np.where(self.crossed[many], ahead, -np.inf).max(axis=1)
+        ahead = np.where(crossed[many], ahead, -np.inf).max(axis=1)
         ahead = np.where((s["t"][many] + h < end), ahead, -np.inf).reshape(k, n)
         best = np.argmax(ahead, axis=1)
         back = np.flatnonzero(ahead[np.arange(k), best] > 0)
@@ -334,8 +358,8 @@ class BatchStepper:
             s = chosen_states(s["outcome"] == 0, sample, s)
         q, v = self._tree(s)
         outcome, event, steps = s["outcome"].astype(int), s["event"].astype(int), s["steps"].astype(int)
-        notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"])
-        p = np.broadcast_to(self.parameters[0], (len(q), self.parameters[0].shape[-1])) if self.parameters else None
+        notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"], self._law_residual())
+        p = self.parameters_of(s)[0] if self.parameters else None
         return Arrival(
             s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed, notes=notes, p=p
         )  # fmt: skip

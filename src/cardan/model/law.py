@@ -8,7 +8,7 @@ like any other, by a `Coupling` of joint coordinates or by a `Constraint` betwee
 
     UNILATERAL   phi >= 0, the gap      x >= 0: it pushes the gap open      phi > 0  =>  x = 0
     FRICTION     |x| <= bound           u != 0  =>  x = -bound u / |u|; two rows of a contact together, as a disc
-    SWITCHED     closed: phi = 0        open: x = 0
+    SWITCHED     closed: u = 0          open: x = 0      a lock or latch holds what it finds (`model.lock`)
 
 The bound of friction is `coulomb + mu N`. `N` is the normal force: the force of the gap of the same contact, or of
 friction in a joint with a `coefficient`, the reaction of that joint times the `radius`, if one is given. At rest the
@@ -84,7 +84,7 @@ class LawfulElement:
         found = []
         for row, law, name in zip(self.rows, self.laws, self.names, strict=True):
             (label,) = row.labels(joints)
-            level = "rate" if law is Law.FRICTION else label.level
+            level = "rate" if law in (Law.FRICTION, Law.SWITCHED) else label.level
             found.append(replace(label, owner=self.owner, name=f"{self.name}: {name}", level=level, law=law))
         return found
 
@@ -292,7 +292,7 @@ STICKING = ForceKind(
             "N m|N", "friction once it slides, N m or N", EACH, NOT_NEGATIVE, default=0.0, letter="F_c", data="friction"
         ),
         "static": Field("N m|N", "friction at rest, N m or N; coulomb by default", EACH, NOT_NEGATIVE, None, "F_s"),
-        "coefficient": Field("1", "of friction, times the joint's reaction", rule=NOT_NEGATIVE, default=None, letter="mu"),
+        "coefficient": Field("1", "times the joint's reaction", rule=NOT_NEGATIVE, default=None, letter="mu"),
         "static_coefficient": Field(
             "1", "at rest; coefficient by default", rule=NOT_NEGATIVE, default=None, letter="mu_s"
         ),
@@ -307,12 +307,14 @@ CONTACT = ForceKind(
     fields={
         "gap": Field("m, m/s", "the gap, m; then velocities of sliding in one or two directions, m/s", GAP),
         "coefficient": Field("1", "of friction", rule=NOT_NEGATIVE, default=None, letter="mu"),
-        "static_coefficient": Field("1", "at rest; coefficient by default", rule=NOT_NEGATIVE, default=None, letter="mu_s"),
+        "static_coefficient": Field(
+            "1", "at rest; coefficient by default", rule=NOT_NEGATIVE, default=None, letter="mu_s"
+        ),
         "stribeck": Field(
             "m/s", "speed over which friction falls from that at rest, m/s", rule=POSITIVE, default=None, letter="v_s"
         ),
         "restitution": RESTITUTION,
-        "stiffness": Field("N/m", "of a compliant contact; one without is hard", rule=POSITIVE, default=None, letter="k"),
+        "stiffness": Field("N/m", "of a compliant contact, N/m", rule=POSITIVE, default=None, letter="k"),
         "damping": Field("N s/m", "of a compliant contact", rule=NOT_NEGATIVE, default=None, letter="d"),
     },
 )  # fmt: skip

@@ -23,12 +23,14 @@ from cardan.model.inertia import faults_of_inertia
 from cardan.model.pose import LARGEST, Pose
 from cardan.model.tree import grow_tree
 from cardan.model.values import floats, shown
+from cardan.model.variable import Variable
 
 if TYPE_CHECKING:
     from cardan.model.model import Model
 
 # Rows and columns of (Ixx, Iyy, Izz, Ixy, Ixz, Iyz).
 ENTRIES = ((0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2))
+SET, HELD, STATE = "set", "held", "state"  # roles of a parameter in a run
 GRAVITY = Field("m/s^2", form=VECTOR, letter="g")
 BODY_FIELDS = {
     "mass": Field("kg", rule=POSITIVE, letter="m"),
@@ -63,6 +65,8 @@ class Parameter:
     """What it belongs to ("body", "joint", "force", "constraint" or "model"), the number of that, and the field."""
     letter: str = field(default="p", repr=False)
     """Its letter in printed equations."""
+    role: str = field(default=SET, repr=False)
+    """Whether it is "set" before a run, "held", changed at events and breaks, or a "state" with a rate."""
 
     @property
     def size(self) -> int:
@@ -152,6 +156,12 @@ class Parameters:
     def nominal(self) -> np.ndarray:
         """Nominal `p` (size,)."""
         return np.concatenate([p.nominal.ravel() for p in self.items]) if self.items else np.zeros(0)
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """Numbers of the entries of `p` that are states, integrated with the motion."""
+        roles = [p.role for p in self.items for _ in range(p.size)]
+        return tuple(k for k, role in enumerate(roles) if role == STATE)
 
     def slice_of(self, name: str) -> slice:
         """Where a parameter is in `p`."""
@@ -271,6 +281,20 @@ def with_motion_inputs(model: Model, couplings: Sequence[int]) -> Model:
     return replace(model.unbound, parameters=Parameters((*model.parameters, *more)))
 
 
+def variable_parameters(variables: Sequence[Variable]) -> Parameters:
+    """The parameters that variables of a mechanism are."""
+    return Parameters(
+        tuple(
+            Parameter(
+                x.name, x.unit, () if x.value.size == 1 else x.value.shape,
+                x.value.reshape(()) if x.value.size == 1 else x.value, ANY, ("variable", k, "value"),
+                role=HELD if x.rate is None else STATE,
+            )
+            for k, x in enumerate(variables)
+        )
+    )  # fmt: skip
+
+
 # Replacing the numbers.
 
 
@@ -278,9 +302,10 @@ def with_numbers(model: Model, p: np.ndarray) -> Model:
     """The model with its free numbers replaced by `p` (size,), floats or `FreeNumber`s, and a tree built from them."""
     bodies, joints, forces = list(model.bodies), list(model.joints), list(model.forces)
     couplings, gravity, held = list(model.couplings), model.gravity, list(model.constraint_elements)
+    variables, by_name = list(model.variables), {}
     for parameter in model.parameters:
         sort, k, what = parameter.place
-        value = p[model.parameters.slice_of(parameter.name)]
+        value = by_name[parameter.name] = p[model.parameters.slice_of(parameter.name)]
         if sort == "model":
             gravity = value
         elif sort == "body":
@@ -291,6 +316,8 @@ def with_numbers(model: Model, p: np.ndarray) -> Model:
             pose = getattr(joints[k], what)
             changed: dict[str, Any] = {what: Pose(value, pose.rotation)}
             joints[k] = replace(joints[k], **changed)
+        elif sort == "variable":
+            variables[k] = replace(variables[k], value=value)
         elif sort == "coupling":
             couplings[k] = replace(couplings[k], added=value)
         elif sort == "constraint":
@@ -306,7 +333,8 @@ def with_numbers(model: Model, p: np.ndarray) -> Model:
     tree = grow_tree(bodies, joints, kept, model.snapping, model.merge)
     return replace(
         model, gravity=gravity, bodies=tuple(bodies), joints=tuple(joints), forces=tuple(forces), tree=tree,
-        couplings=tuple(couplings), constraints=constraints, parameters=NONE, values=None,
+        couplings=tuple(couplings), constraints=constraints, parameters=NONE, values=None, variables=tuple(variables),
+        free_numbers=by_name,
     )  # fmt: skip
 
 

@@ -227,7 +227,12 @@ def require_derivatives(integrator: Integrator) -> None:
 
 
 def require_settled(model: Model) -> None:
-    """Reject a model whose equations change from step to step."""
+    """Reject a model whose equations change from step to step, or that has states of its own."""
+    if model.parameters.states:
+        raise InputError(
+            f"derivatives of a run: model {model.name!r} has variables with rates, and steps of such models are not "
+            "differentiated yet"
+        )
     if not is_settled(model):
         raise InputError(
             f"derivatives of a run: which constraints of model {model.name!r} are redundant depends on the "

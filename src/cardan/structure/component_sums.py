@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import local
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,6 @@ from cardan.program.program import Port, Program
 from cardan.structure.kernels import parameter_arguments, symbolic
 
 COMPILED = 16  # members from which on a class is compiled
-LONG = 30_000  # instructions past which it never is
 
 Symbols = dict[str, Matrix]
 
@@ -255,9 +255,14 @@ class _Part:
         return self.evaluate(arrays)
 
 
-def evaluator(function: Any, m: int, facts: str, name: str) -> Callable[[list[np.ndarray]], Sequence[np.ndarray]]:
-    """A function of arrays (m, n), one row for each member, or (n,) for all members."""
-    if m < COMPILED or function.n_instructions() > LONG:
+def evaluator(
+    function: Any, m: int, facts: str, name: str, longest: int = 1 << 60
+) -> Callable[[list[np.ndarray]], Sequence[np.ndarray]]:
+    """A function of arrays (m, n), one row for each member, or (n,) for all members.
+
+    With few rows, or more than `longest` instructions, it is not compiled.
+    """
+    if m < COMPILED or function.n_instructions() > longest:
         return _interpreted(function, m)
     inputs = tuple(Port(f"in{k}", (function.numel_in(k),)) for k in range(function.n_in()))
     outputs = tuple(Port(f"out{k}", (function.numel_out(k),)) for k in range(function.n_out()))
@@ -272,8 +277,24 @@ def evaluator(function: Any, m: int, facts: str, name: str) -> Callable[[list[np
 
 
 def _interpreted(function: Any, m: int) -> Callable[[list[np.ndarray]], Sequence[np.ndarray]]:
-    """The same by CasADi's interpreter."""
+    """The same by CasADi's interpreter, in memory of each thread."""
     mapped = function if m == 1 else function.map(m)
+    of_thread = local()
+
+    def interpreted(arrays: list[np.ndarray]) -> Sequence[np.ndarray]:
+        mine = of_thread.__dict__.get("mine")
+        if mine is None:
+            mine = of_thread.mine = _memory(mapped, function, m)
+        for argument, array in zip(mine[0], arrays, strict=True):
+            argument[:] = array
+        mine[2]()
+        return mine[1]
+
+    return interpreted
+
+
+def _memory(mapped: Any, function: Any, m: int) -> tuple[list[np.ndarray], list[np.ndarray], Callable[[], None], Any]:
+    """Arrays for the inputs and outputs of a function, what evaluates it on them, and what keeps them."""
     buffer, evaluate = mapped.buffer()
     arguments = [np.zeros((m, function.numel_in(k))) for k in range(function.n_in())]
     results = [np.zeros((m, function.numel_out(k))) for k in range(function.n_out())]
@@ -281,11 +302,4 @@ def _interpreted(function: Any, m: int) -> Callable[[list[np.ndarray]], Sequence
         buffer.set_arg(k, array.data)
     for k, array in enumerate(results):
         buffer.set_res(k, array.data)
-
-    def interpreted(arrays: list[np.ndarray], kept: Any = buffer) -> Sequence[np.ndarray]:
-        for argument, array in zip(arguments, arrays, strict=True):
-            argument[:] = array
-        evaluate()
-        return results
-
-    return interpreted
+    return arguments, results, evaluate, buffer

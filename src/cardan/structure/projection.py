@@ -20,8 +20,8 @@ from cardan.algebra.linsolve import tree_factor, tree_solve
 from cardan.algebra.matrix import Matrix, Scalar, beside, constant, mirrored
 from cardan.formulation.coordinates import velocity_of_rates
 from cardan.formulation.dynamics import constraint_state
+from cardan.formulation.law_quantities import closed_rows
 from cardan.formulation.light import lent_to_joints
-from cardan.formulation.modes import closed_rows
 from cardan.formulation.quantity import Inputs, Quantity, square
 from cardan.formulation.recursion import unroll
 from cardan.formulation.solve import regularisation

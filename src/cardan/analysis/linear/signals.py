@@ -16,13 +16,13 @@ from cardan.algebra.matrix import Matrix, is_symbol
 from cardan.errors import CardanError, InputError, UnknownNameError, nearest
 from cardan.formulation.dynamics import potential_energy, time_of
 from cardan.formulation.formulation import Formulation, tree_rates
+from cardan.formulation.instant import Instant
 from cardan.formulation.kinematics import kinematics_of_tree
 from cardan.formulation.quantity import Inputs, Quantity, fixed
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.constraints import multipliers, reactions
 from cardan.functions.derivatives import with_derivatives
 from cardan.functions.energy import power
-from cardan.integrate.events import Instant
 from cardan.model.graph_digest import graph_digest
 from cardan.model.memory import RecentSlot
 from cardan.model.model import Model

@@ -8,7 +8,7 @@ from typing import Any
 
 from cardan.algebra.matrix import Matrix
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.modes import law_events
+from cardan.formulation.law_quantities import law_events
 from cardan.integrate.events import Event, trace_events
 from cardan.model.model import Model
 from cardan.model.modes import has_modes
@@ -17,7 +17,9 @@ from cardan.structure.kernels import function_of
 
 @dataclass(frozen=True)
 class LawEvent(Event):
-    """A row of a model with modes leaves its mode: its value falls through zero (`formulation.modes.law_events`)."""
+    """A row of a model with modes leaves its mode: its value falls through zero (`formulation.modes.law_values`)."""
+
+    turns_back = False  # values are above zero when a system goes on
 
     def __post_init__(self) -> None:
         """Its name is that of the row."""
@@ -37,7 +39,7 @@ def users_events(events: Sequence[Event]) -> tuple[Event, ...]:
 
 def event_values(
     model: Model, formulation: Formulation, rows: Sequence[int], events: Sequence[Event], t: Matrix, q: Matrix,
-    v: Matrix, tau: Matrix, parameters: Sequence[Matrix],
+    v: Matrix, tau: Matrix | None, parameters: Sequence[Matrix],
 ) -> Any:  # fmt: skip
     """Values (ne,) of all events as a graph."""
     import casadi as ca
