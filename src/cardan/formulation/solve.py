@@ -127,7 +127,10 @@ def _together(
     K = ca.blockcat([[M, J.T], [J, ca.SX(m, m)]])
     if together.settled:  # by CasADi, in a tenth of the time
         factor, places = ca.ldl(K[order, order], False), [int(k) for k in np.argsort(order)]
-        solve_all = lambda b: ca.ldl_solve(b[order, :], *factor)[places, :]
+
+        def solve_all(b: Matrix) -> Matrix:
+            return ca.ldl_solve(b[order, :], *factor)[places, :]
+
     else:
         solve_all = _pivoted(K, order, ca.vertcat(ca.SX(n, 1), _small(ca.sum2(J * Y.T)))).solve
 

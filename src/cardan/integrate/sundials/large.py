@@ -236,6 +236,7 @@ class LargeGearStepper(GearStepper):
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the samples unchanged: the solver ends on the constraints. Also return which left one open."""
         found = np.zeros(q.shape[:-1], dtype=bool)
+        assert isinstance(self.system, LargeImplicitSystem)
         system, given = self.system.system, [x.reshape(-1, x.shape[-1]) for x in self.parameters]
         for at in np.ndindex(found.shape) if self.model.has_rows else ():
             if np.isfinite(q[at]).all():
