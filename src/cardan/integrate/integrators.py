@@ -384,14 +384,18 @@ class Gear(_Multistep):
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, with drives `tau` (1, nv)."""
+        from cardan.formulation.spatial import SPATIAL
         from cardan.integrate.large import takes_sums
         from cardan.integrate.passages import PassingStepper
         from cardan.integrate.sundials.stepper import GearStepper
+        from cardan.structure.large import is_divided
 
         if takes_sums(model, formulation, newton_recorded=False):
             from cardan.integrate.sundials.large import LargeGearStepper  # which small models do without
 
-            return LargeGearStepper(model, formulation, request, tau=tau, form=self.form, max_order=self._order)
+            large = LargeGearStepper(model, formulation, request, tau=tau, form=self.form, max_order=self._order)
+            passes = model.has_rows and is_divided(model, SPATIAL)
+            return PassingStepper(model, SPATIAL, request, tau, large) if passes else large
 
         gear = GearStepper(model, formulation, request, tau=tau, form=self.form, max_order=self._order)
         return PassingStepper(model, formulation, request, tau, gear) if model.has_rows else gear
