@@ -10,8 +10,8 @@ import pytest
 
 import cardan as cd
 from cardan import mechanisms
-from cardan.formulation.components import row_places
 from cardan.formulation.coordinates import into_own, own_equations
+from cardan.formulation.division import row_places
 from cardan.formulation.dynamics import entering_power
 from cardan.formulation.points.space import POINTS_IN_SPACE
 from cardan.formulation.registry import find_formulation
@@ -23,7 +23,7 @@ from cardan.integrate.integrators import Request
 from cardan.integrate.kernel import layout_of
 from cardan.integrate.large import STATE, LargeSystem, is_sum, takes_sums, written_parts
 from cardan.integrate.stepper import Outcome
-from cardan.integrate.sundials.equations import DaeLayout, dae_jacobian, dae_residual
+from cardan.integrate.sundials.equations import DaeGraphs, DaeLayout
 from cardan.integrate.sundials.large import LargeImplicitSystem
 from cardan.structure.component_sums import Component, Components, ComponentSum
 from cardan.structure.formulation import formulation_of
@@ -111,12 +111,26 @@ def test_gear_sums_residual_and_jacobian(name: str) -> None:
     F, K = np.zeros(layout.n), np.zeros(system.pattern.nnz)
     system.residual(0.1, y, yp, soft, *tail, F)
     system.jacobian(0.1, 3.0, y, yp, soft, *tail, K)
-    whole = function_of(model, dae_residual(model, layout))(0.1, y, yp, soft, *tail)
+    graphs = DaeGraphs.record(model, layout)
+    whole = graphs.residual(0.1, y, yp, soft, *tail)
     np.testing.assert_allclose(F, np.array(whole).ravel(), atol=1e-10)
     matrix = system.pattern.copy()
     matrix.data[:] = K
-    expected = np.array(function_of(model, dae_jacobian(model, layout))(0.1, 3.0, y, yp, soft, *tail))
+    expected = np.array(graphs.matrix()(0.1, 3.0, y, yp, soft, *tail))
     np.testing.assert_allclose(matrix.toarray()[:-1], expected[:-1], atol=1e-10)
+
+
+@pytest.mark.parametrize("name", ["spatial", "relative", "points"])
+def test_gear_s_jacobian_by_products_is_the_one_written_out(name: str) -> None:
+    """At random points, with loops, a prescribed motion and a free parameter; columns share vectors."""
+    model, rng = loop_with_spring().unbound, np.random.default_rng(3)
+    graphs = DaeGraphs.record(model, DaeLayout(layout_of(model, formulation_of(model, name)), True))
+    columns = graphs.columns(name)
+    assert len(columns.vectors) < graphs.layout.n
+    given = [rng.normal(size=symbol.numel()) for symbol in graphs.given]
+    K = np.zeros((graphs.layout.n,) * 2)
+    K[columns.patterns[0].row(), columns.patterns[0].get_col()] = columns(*given)
+    np.testing.assert_allclose(K, np.array(graphs.matrix()(*given)), atol=1e-12)
 
 
 def loop_with_spring() -> cd.Model:

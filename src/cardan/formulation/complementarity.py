@@ -10,12 +10,13 @@ which every formulation has the same motion; `algebra.complementarity` solves it
 
 An impact solves for impulses P of the rows that are closed:
 
-    Newton     u+ + e u- >= 0,  P >= 0, one of them zero
+    Newton     u+ + e min(u-, 0) >= 0,  P >= 0, one of them zero
     Poisson    compression: as with e = 0; then the impulse of compression times e is given back
 
 Friction acts during both. With e of different contacts, or with friction, either law may create energy (T. R. Kane, in
 Dynamics: Theory and Applications, 1985). So the impulses are taken between those of the impact without restitution,
-which never create energy, and those of the law, as near to these as energy allows (docs/decisions/0085).
+which never create energy, and those of the law, as near to these as energy allows (docs/decisions/0085). Where more
+rows close than there are freedoms, Newton's law with friction may have no solution; there is no restitution then.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.complementarity import Complementarity, FrictionRows
-from cardan.algebra.matrix import Matrix, Scalar, as_graph, dot, where, zeros
+from cardan.algebra.matrix import Matrix, as_graph, dot, where, zeros
 from cardan.formulation.dynamics import parts_at, time_port
 from cardan.formulation.elements import Loads, constraint_forces, with_wrenches
 from cardan.formulation.formulation import Parts
-from cardan.formulation.quantity import Inputs, Quantity, fixed, port_shape
+from cardan.formulation.quantity import Inputs, Quantity, fixed
 from cardan.formulation.rows import Rows
 from cardan.formulation.spatial import SPATIAL
 from cardan.model.force import Coupling
@@ -40,7 +41,8 @@ from cardan.model.model import Model
 from cardan.model.row import Law
 
 ITERATIONS = 12  # of `Complementarity.iteration`: 99 of 100 random problems of up to nine rows take fewer
-SLOW = 1e-2  # of what a step changes of a sliding velocity: below it counts as at rest
+SOLVABLE = 1e-6  # relative residual: with more the law of restitution has no solution, and there is none
+SLOW = 1e-3  # of what a step changes of a sliding velocity: below it counts as at rest
 NEWTON, POISSON = RULES = ("newton", "poisson")
 
 
@@ -207,16 +209,16 @@ def second_phase(bounds: Bounds, first: Complementarity, rule: str, u: Matrix, x
     `u` (m,) are the rates before. For Newton's law its unknowns are all forces; for Poisson's those of restitution
     above what is given back.
     """
+    import casadi as ca
+
     e = bounds.restitution
     if rule == NEWTON:
-        return first.b + e * u, bounds
+        return first.b + e * ca.fmin(u, 0), bounds
     given = e * x
     constant = [
         f.coefficient * given[f.normal] if f.normal is not None else 0 * bounds.constant[k]
         for k, f in enumerate(first.friction)
     ]
-    import casadi as ca
-
     again = replace(bounds, constant=ca.vertcat(ca.SX(0, 1), *constant))
     return first.rate(x) + first.W @ given, again
 
@@ -257,44 +259,34 @@ def solved(problem: Complementarity, x: Matrix | None = None) -> tuple[Matrix, M
     return x, ca.sqrt(left / (problem.scale(x) + 1e-300))
 
 
-def impact(model: Model, kept: Sequence[int], rule: str = NEWTON) -> Quantity:
-    """Velocities (nv,) after an impact of the rows with `closed` (m,) not zero, their impulses (m,), and the residual.
+def impact_terms(model: Model, kept: Sequence[int]) -> Quantity:
+    """What an impact is solved from: `Y` (nv, m), `W` (m, m), rates `u` (m,) before, and the parts of `Bounds`.
 
     `v` before must fit the equality rows, which share the impact.
     """
     m = len(model.lawful_rows)
+    friction = sum(bool(law.friction_rows) for law in model.laws)
+    joints = sum(law.joint is not None for law in model.laws)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        parts = parts_at(model, SPATIAL, {name: x for name, x in inputs.items() if name != "closed"})
-        v, closed = inputs["v"], inputs["closed"]
-        nothing = parts.rows.kept(kept).gamma * 0
-        motion = lawful_motion(parts, kept, parts.f * 0, nothing)
-        u = motion.rows.J @ v - motion.rows.beta
-        P, left = impulses(motion, u, closed, rule)
-        return [v + motion.Y @ P, P, left]
+        parts = parts_at(model, SPATIAL, inputs)
+        motion = lawful_motion(parts, kept, parts.f * 0, parts.rows.kept(kept).gamma * 0)
+        u = motion.rows.J @ inputs["v"] - motion.rows.beta
+        return [motion.Y, motion.W, u, *vars(bounds_at(motion, u, None)).values()]
 
-    shapes = {name: port_shape(model, name) for name in ("q", "v", *time_port(model))} | {"closed": (m,)}
-    ports = ("q", "v", "closed", *time_port(model))
-    outputs = (("v_after", lambda model: (model.nv,)), ("P", fixed(m)), ("residual", fixed()))
-    return Quantity(f"impact {rule}", ports, outputs, write=write, shapes=shapes)
+    sizes = {"Y": (model.nv, m), "W": (m, m), "u": (m,), "constant": (friction,), "coefficient": (friction,)}
+    sizes |= {"R0": (3 * joints,), "R": (3 * joints, m), "restitution": (m,)}
+    outputs = tuple((name, fixed(*shape)) for name, shape in sizes.items())
+    return Quantity("impact_terms", ("q", "v", *time_port(model)), outputs, write=write)
 
 
-def impulses(motion: LawfulMotion, u: Matrix, closed: Matrix, rule: str) -> tuple[Matrix, Matrix]:
-    """Impulses (m,) of an impact at rates u (m,) of the rows, and the residual."""
-    model, bounds = motion.parts.model, bounds_at(motion, u, None)
-    first = bounds.problem(model, motion.W, u, closed)
-    x, left = solved(first)
-    if not has_restitution(model) and not any(_is_symbolic(law) for law in model.laws):
-        return x, left
-    b, again = second_phase(bounds, first, rule, u, x)
-    y, left = solved(again.problem(model, motion.W, b, closed), x if rule == NEWTON else None)
-    return without_gain(first, u, x, second_forces(bounds, rule, x, y)), left
+def lawful_state(model: Model) -> Quantity:
+    """Residuals `phi` (m,) and rates `u` (m,) of the rows with laws; `phi` is zero in rows without a gap."""
+    m = len(model.lawful_rows)
 
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        parts = parts_at(model, SPATIAL, inputs)
+        rows = SPATIAL.lawful_rows(parts.kin, parts.loads, model.nv)
+        return [rows.phi, rows.J @ inputs["v"] - rows.beta]
 
-def _is_symbolic(law: LawfulElement) -> bool:
-    return law.numbers.get("restitution", np.zeros(())).dtype == object
-
-
-def step_bounds(motion: LawfulMotion, u: Matrix, h: Scalar) -> Bounds:
-    """Bounds for forces that act through a step of length h, from rates u (m,) before."""
-    return bounds_at(motion, u, h * motion.b)
+    return Quantity("lawful_state", ("q", "v", *time_port(model)), (("phi", fixed(m)), ("u", fixed(m))), write=write)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from cardan.algebra.matrix import Matrix, constant, dot, eye, segment, stack, zeros
 from cardan.formulation import elements
@@ -19,10 +20,15 @@ from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velo
 from cardan.formulation.recursion import Nodes
 from cardan.formulation.tree import TreeFormulation, stacked_drives
 from cardan.model.force import BodyPose
+from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.model.modes import has_modes
 from cardan.model.plane import in_plane
+from cardan.model.row import RowTable
 from cardan.model.tree import GROUND
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def parts_at(model: Model, formulation: Formulation, inputs: Inputs) -> Parts:
@@ -182,7 +188,7 @@ def reactions_in_plane(model: Model, formulation: Formulation, rows: Sequence[in
 
 def multipliers(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
     """`lam` (nl,) of a formulation's constraint rows; zero for those left out of `rows`."""
-    nl = len(shape_of(model, formulation).rows)
+    nl = len(shape_of(model, formulation).labels)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         answer = lambda parts, vdot, lam, power: [_every(parts, rows, lam)]
@@ -193,8 +199,8 @@ def multipliers(model: Model, formulation: Formulation, rows: Sequence[int]) -> 
 
 def equations_of_motion(model: Model, formulation: Formulation) -> Quantity:
     """`M`, `f`, `J`, `gamma`, `beta` and `phi` in the formulation's own rates, at a state of the tree."""
-    shapes = shape_of(model, formulation)
-    n, nl = shapes.M.shape[0], len(shapes.rows)
+    shape = shape_of(model, formulation)
+    n, nl = shape.rates, len(shape.labels)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         parts = parts_at(model, formulation, inputs)
@@ -248,8 +254,33 @@ def constraint_residual(model: Model) -> Quantity:
     return Quantity("constraint_residual", ("q", *time_port(model)), outputs, write=write)
 
 
-def shape_of(model: Model, formulation: Formulation) -> Parts:
-    """A formulation's equations over throw-away symbols: their sizes and the labels of their rows."""
+@dataclass(frozen=True)
+class EquationShape:
+    """What is known of a formulation's equations without their values.
+
+    `rates` is the size of `M`; `labels` are those of the constraint rows; `lent` as in `Parts`.
+    """
+
+    rates: int
+    labels: RowTable
+    lent: np.ndarray | None
+
+
+_SHAPES: Slot[str, EquationShape] = Slot("sizes and row labels of equations, by formulation")
+
+
+def shape_of(model: Model, formulation: Formulation) -> EquationShape:
+    """Size and row labels of a formulation's equations, for which they are written once."""
+
+    def make() -> EquationShape:
+        parts = parts_over_symbols(model.unbound, formulation)
+        return EquationShape(parts.M.size1(), parts.rows.labels, parts.lent)
+
+    return _SHAPES.find(model, formulation.key, make)
+
+
+def parts_over_symbols(model: Model, formulation: Formulation) -> Parts:
+    """A formulation's equations over throw-away symbols."""
     import casadi as ca
 
     q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)

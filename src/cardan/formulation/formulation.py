@@ -213,9 +213,11 @@ class Formulation(ABC):
         return self.row_group(kin, constraint_rows(kin, row, t))
 
     def _coupled(self, kin: Kinematics, coupling: Coupling, t: Scalar, nv: int, turns: bool = True) -> Rows:
-        """`sum c q = g(t)`; with `turns` up to the whole turns that are not counted."""
+        """`sum c q = g(t)`, or a relation of coordinates; with `turns` up to whole turns that are not counted."""
         import casadi as ca
 
+        if coupling.is_relation:
+            return self._related(kin, coupling, t, nv)
         g, gdot, gddot = coupling.right_side(t)
         J, gamma, phi = ca.SX(1, nv), gddot, -g
         for j, c in zip(coupling.joints, map(float, coupling.coefficients), strict=True):
@@ -223,6 +225,18 @@ class Formulation(ABC):
             J, gamma, phi = J + c * row, gamma - c * rest, phi + c * x
         phi = whole_turns_off(kin, coupling, phi) if turns else phi
         return Rows(RowTable(coupling.labels(kin.model.joints)), J, gamma, gdot, phi)
+
+    def _related(self, kin: Kinematics, coupling: Coupling, t: Scalar, nv: int) -> Rows:
+        """A relation between coordinates: its slopes take the place of coefficients."""
+        import casadi as ca
+
+        places = [self.coordinate(kin, j) for j in coupling.joints]
+        rates = [kin.joint(j)[1] for j in coupling.joints]
+        phi, slopes, gamma, beta = coupling.related(t, [x for x, _, _ in places], rates)
+        J = ca.SX(1, nv)
+        for c, (_, row, rest) in zip(slopes, places, strict=True):
+            J, gamma = J + c * row, gamma - c * rest
+        return Rows(RowTable(coupling.labels(kin.model.joints)), J, gamma, beta, whole_turns_off(kin, coupling, phi))
 
     def _biased(self, kin: Kinematics, acts: LinkRows) -> Matrix:
         total = type(acts.gamma)(*acts.gamma.shape)
@@ -288,8 +302,18 @@ def whole_turns_off(kin: Kinematics, coupling: Coupling, phi: Matrix) -> Matrix:
     measured = {
         j: abs(float(c))
         for j, c in zip(coupling.joints, coupling.coefficients, strict=True)
-        if not kin.counts_turns(j) and kin.model.joints[j].kind.q_units == ("rad",)
+        if c and not kin.counts_turns(j) and kin.model.joints[j].kind.q_units == ("rad",)
     }
+    if not measured:
+        return phi
+    uneven = [j for j, c in measured.items() if c != c]
+    if uneven:
+        if uneven[0] not in kin.model.cuts:
+            return phi
+        raise ModelError(
+            f"{coupling.owner}: it depends on the angle of joint {kin.model.joints[uneven[0]].name!r}, where a loop is "
+            "cut and whole turns are not counted; cut another joint with build(cut=[...])"
+        )
     period = common_period([*measured.values()])
     cut = [kin.model.joints[j].name for j in measured if j in kin.model.cuts]
     if cut and not period:
@@ -335,7 +359,8 @@ def all_drives(parts: Parts, lam: Matrix) -> dict[int, Matrix]:
     drives = dict(parts.loads.tau)
     for coupling in parts.model.couplings:
         own = segment(lam, parts.rows.of(coupling.owner))
-        for j, c in zip(coupling.joints, map(float, coupling.coefficients), strict=True):
+        slopes = coupling.slopes(parts.loads.t, [parts.kin.joint(j)[0] for j in coupling.joints])
+        for j, c in zip(coupling.joints, slopes, strict=True):
             drives[j] = drives.get(j, type(lam)(1, 1)) - c * own
     return drives
 

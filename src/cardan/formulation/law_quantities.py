@@ -34,6 +34,19 @@ def law_events(model: Model, formulation: Formulation, rows: Sequence[int]) -> Q
     return Quantity("law_events", ("q", "v", "tau", *time_port(model)), (("g", fixed(m)),), write=write)
 
 
+def law_readings(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
+    """Forces `x` (m,) of the rows in their modes, then gaps or zero `phi` (m,), in one column."""
+    m = len(model.lawful_rows)
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        import casadi as ca
+
+        at = law_parts_at(model, formulation, rows, inputs)
+        return [ca.vertcat(law_forces(at), at.rows.phi)]
+
+    return Quantity("law_readings", load_ports(model, False), (("x", fixed(2 * m)),), write=write)
+
+
 def law_problem(model: Model, formulation: Formulation, rows: Sequence[int], loaded: bool = False) -> Quantity:
     """What the choice of modes needs at a state: `phi`, `u`, `b` (m,), `W` (m, m), `Y` (nv, m), bounds, reactions.
 

@@ -27,7 +27,8 @@ from cardan.model.modes import DIRECTION, MODE, entries
 from cardan.model.row import Law
 
 NEWTON_STEPS = 6  # for friction that depends on reactions
-RATE_MARGIN, TINY = 1e-11, 1e-300  # m/s or rad/s: how far past rest friction that slides may be; above zero
+RATE_MARGIN, HELD = 1e-11, 1e-8  # m/s or rad/s: how far past rest friction that slides may be, or that others hold
+TINY = 1e-300  # more than zero
 REACTION = 3  # numbers of a reaction: the force of the joint
 
 
@@ -192,11 +193,11 @@ def law_forces(at: LawParts) -> Matrix:
     nonlinear = any(f.joint is not None for f in friction_rows(model))
     now, A = ca.SX.zeros(m), ca.jacobian(left, y)
     if not nonlinear:
-        return unit * solve_small(A, -ca.substitute(left, y, now))
+        return ca.densify(unit * solve_small(A, -ca.substitute(left, y, now)))
     for _ in range(NEWTON_STEPS):
         residual, slope = (ca.substitute(part, y, now) for part in (left, A))
         now = now - solve_small(slope, residual)
-    return unit * now
+    return ca.densify(unit * now)
 
 
 def solve_small(A: Matrix, right: Matrix) -> Matrix:
@@ -270,9 +271,10 @@ def law_values(at: LawParts, x: Matrix) -> Matrix:
         if f.other is not None and f.other < k:
             continue  # the first row of a disc speaks for both
         left = ca.substitute(ca.SX(f.law.bound(0.0, normal_force(at, f, wrenches))), at.x, x) - _size(f, x)
-        along = d[k] * at.u[k]
-        if f.other is not None:
-            along = along + d[f.other] * at.u[f.other] - 0.5 * _size(f, at.u)
+        if f.other is None:
+            along = where(d[k] == 0, HELD - ca.fabs(at.u[k]), d[k] * at.u[k])
+        else:
+            along = d[k] * at.u[k] + d[f.other] * at.u[f.other] - 0.5 * _size(f, at.u)
         values[k] = where(mode[k] > 0.5, left, along + RATE_MARGIN)
         if f.normal is not None:
             values[k] = where(mode[f.normal] > 0.5, values[k], 1.0)

@@ -83,7 +83,7 @@ class RunSamples:
 
         q, v, knot_q, knot_v = (new(systems, k, n) for k in (times, len(knots)) for n in (nq, nv))
         t, work, none = new(systems, times), new(systems, times), np.zeros(systems, dtype=int)
-        notes = EnergyNotes(*(np.zeros(systems) for _ in range(4)))
+        notes = EnergyNotes(*(np.zeros(systems) for _ in range(5)))
         return cls(t, q, v, none.copy(), none.copy(), none.copy(), knots, knot_q, knot_v, work, notes)
 
     def fill(self, rows: np.ndarray, first: np.ndarray) -> None:

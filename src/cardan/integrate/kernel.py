@@ -50,10 +50,10 @@ def layout_of(model: Model, formulation: Formulation) -> Layout:
 
 def _layout_of(model: Model, formulation: Formulation) -> Layout:
     prepare(model, formulation)
-    parts, rows = shape_of(model, formulation), kept_rows(model, formulation)
-    positions = tuple(row for row in rows if parts.rows.labels[row].level == "position")
+    shape, rows = shape_of(model, formulation), kept_rows(model, formulation)
+    positions = tuple(row for row in rows if shape.labels[row].level == "position")
     unit = tuple(at for _, at in formulation.quaternions(model))
-    lent = () if parts.lent is None else tuple(map(tuple, parts.lent.tolist()))
+    lent = () if shape.lent is None else tuple(map(tuple, shape.lent.tolist()))
     return Layout(formulation, formulation.facts(model), *formulation.sizes(model), tuple(rows), positions, unit, lent)
 
 

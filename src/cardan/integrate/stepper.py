@@ -78,6 +78,8 @@ class EnergyNotes:
     """Largest kinetic energy (B,), J, that bringing velocities back onto the constraints took in one step."""
     correction_time: np.ndarray
     """Time (B,) of that step, s."""
+    law_residual: np.ndarray
+    """Largest relative residual (B,) of the laws of rows in one step of a method that solves them."""
 
     def after(self, earlier: EnergyNotes | None) -> EnergyNotes:
         """The same since an earlier start, with the notes until this one began."""
@@ -89,6 +91,7 @@ class EnergyNotes:
             np.maximum(self.speed, earlier.speed),
             np.where(larger, self.correction, earlier.correction),
             np.where(larger, self.correction_time, earlier.correction_time),
+            np.maximum(self.law_residual, earlier.law_residual),
         )
 
 
@@ -223,6 +226,10 @@ class BatchStepper:
         """States after one step of lengths `h` from `start`; a failed one has an `outcome` other than EVENT."""
         raise NotImplementedError
 
+    def _law_residual(self) -> np.ndarray:
+        """Largest relative residual (B,) of the laws of rows so far."""
+        return np.zeros(len(self.s["t"]))
+
     def _tree(self, s: States) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates and rates of the tree in a state."""
         return s["q"], s["v"]
@@ -351,7 +358,7 @@ class BatchStepper:
             s = chosen_states(s["outcome"] == 0, sample, s)
         q, v = self._tree(s)
         outcome, event, steps = s["outcome"].astype(int), s["event"].astype(int), s["steps"].astype(int)
-        notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"])
+        notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"], self._law_residual())
         p = self.parameters_of(s)[0] if self.parameters else None
         return Arrival(
             s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed, notes=notes, p=p

@@ -39,10 +39,13 @@ class Columns:
         product: the product (m,).
         patterns: of the matrices that it may be the product with, depending on the inputs, (m, n) each.
         facts: all that the graph depends on.
+        longest: instructions up to which it is compiled; fewer if the matrix is needed a few times only.
 
     """
 
-    def __init__(self, ports: Sequence[Matrix], product: Matrix, patterns: Sequence[Any], facts: str) -> None:
+    def __init__(
+        self, ports: Sequence[Matrix], product: Matrix, patterns: Sequence[Any], facts: str, longest: int
+    ) -> None:
         import casadi as ca
 
         whole = patterns[0]
@@ -61,7 +64,7 @@ class Columns:
             self.at.append((colour[of], rows))
         self.filled = [k for k, port in enumerate(ports) if port.numel()]
         function = ca.Function("product", [ports[k] for k in self.filled], [ca.densify(product)])
-        self.evaluate = evaluator(function, len(self.vectors), facts, "directions")
+        self.evaluate = evaluator(function, len(self.vectors), facts, "directions", longest)
 
     def __call__(self, *given: np.ndarray, which: int = 0) -> np.ndarray:
         """The nonzeros of matrix `which` at inputs (n,)."""

@@ -46,7 +46,12 @@ def table(x: Any, y: Any = None, *, smooth: int = 2, ends: str = "error", name: 
         name, entry = name or path.stem, _on_line(path, lines)
     elif y is None:
         raise InputError("table: give x and y, or the path of a CSV file")
-    return read_table(name or "table", [x], y, smooth, ends, entry)
+    if entry is None:
+        return read_table(name or "table", [x], y, smooth, ends)
+    try:
+        return read_table(name, [x], y, smooth, ends, entry)
+    except InputError as error:
+        raise FileError(str(error)) from None
 
 
 def table2(
@@ -64,7 +69,6 @@ def table2(
         name: a word for messages, files and printed equations.
 
     """
-    entry: Entry | None = None
     if isinstance(x, str | PathLike):
         if y is not None or z is not None:
             raise InputError(f"table {str(x)!r}: a file has its own y and z; leave them out")
@@ -74,7 +78,21 @@ def table2(
         x, y, z = _on_grid(path, columns, lines)
     elif y is None or z is None:
         raise InputError("table2: give x, y and z, or the path of a CSV file")
-    return read_table(name or "table", [x, y], z, smooth, ends, entry)
+    return read_table(name or "table", [x, y], z, smooth, ends)
+
+
+def table_of_file(path: Path, **options: Any) -> Table:
+    """A table of one argument or of two, as its file has two columns or three."""
+    return table2(path, **options) if count_of_columns(path) == 3 else table(path, **options)
+
+
+def count_of_columns(path: Path) -> int:
+    """How many numbers the first point of a CSV file has."""
+    for text in read_text(path).splitlines():
+        fields = [field for field in _SEPARATOR.split(text.strip()) if field]
+        if fields and _number(fields[0]) is not None:
+            return len(fields)
+    return 0
 
 
 def read_columns(path: Path, count: int) -> tuple[list[np.ndarray], list[int]]:

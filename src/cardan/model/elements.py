@@ -11,12 +11,15 @@ from cardan.errors import OBEYED, ModelError, UnknownNameError, nearest
 from cardan.model.body import Frame, Joint
 from cardan.model.constraint import Constraint
 from cardan.model.constraint_kind import ConstraintElement
-from cardan.model.field import FUNCTIONS, each, frozen, not_negative
+from cardan.model.field import FUNCTIONS, TABLE, each, frozen, not_negative
 from cardan.model.force import (
     BUSHING,
     DAMPER,
     DRIVE,
     FRICTION,
+    NONLINEAR_SPRING,
+    NONLINEAR_TORSION,
+    RELATION,
     SPRING,
     TORSION,
     USER_FORCE,
@@ -29,6 +32,7 @@ from cardan.model.joint import Kind
 from cardan.model.law import CONTACT, STICKING, STOP
 from cardan.model.lock import LATCHES, LOCK
 from cardan.model.pose import numbers
+from cardan.model.table import Table
 from cardan.model.tree import GROUND
 
 # The argument with the point on a body, by the argument with the body.
@@ -72,6 +76,41 @@ class Elements:
         """
         ends = (body1, body2)
         return self.force(name, SPRING, ends, stiffness=stiffness, length=length, damping=damping, at1=at1, at2=at2)
+
+    def nonlinear_spring(
+        self, name: str, body1: str, body2: str, *, tension: Table, length: float = 0.0, damping: float = 0.0,
+        at1: Any = (0.0, 0.0, 0.0), at2: Any = (0.0, 0.0, 0.0),
+    ) -> str:  # fmt: skip
+        """Add a spring between two points whose tension is a table of its stretch, and return its name.
+
+        It pulls with `tension(l - length) + damping ldot`, `l` (m) the distance of the points. Its energy is the
+        integral of the table from stretch 0 on.
+
+        Args:
+            name: unique among forces, motions and couplings.
+            body1: body name, or `ground`.
+            body2: body name, or `ground`.
+            tension: a `cd.table` of N over m.
+            length: m, from which the stretch counts.
+            damping: N s/m.
+            at1: the point (3,) on body1, m, in its frame.
+            at2: the point (3,) on body2, m, in its frame.
+
+        """
+        ends, numbers = (body1, body2), {"length": length, "damping": damping, "at1": at1, "at2": at2}
+        return self.force(name, NONLINEAR_SPRING, ends, tension=tension, **numbers)
+
+    def nonlinear_torsion(
+        self, name: str, joint: str, *, effort: Table, rest: float = 0.0, damping: float = 0.0
+    ) -> str:  # fmt: skip
+        """Add a spring along a joint with one coordinate whose force is a table; return its name.
+
+        The force is `-effort(q - rest) - damping v`: a `cd.table` of N m over rad, or of N over m. Its energy is the
+        integral of the table from deflection 0 on.
+        """
+        owner = f"nonlinear torsion {name!r}"
+        _require_one(owner, joint, self._joint(owner, joint)[1])
+        return self.force(name, NONLINEAR_TORSION, joint, effort=effort, rest=rest, damping=damping)
 
     def damper(
         self, name: str, body1: str, body2: str, *, damping: float, at1: Any = (0.0, 0.0, 0.0),
@@ -306,7 +345,9 @@ class Elements:
             value = numbers.get(what, field.default)
             if value is None and field.default is None:
                 continue
-            if field.form in FUNCTIONS:
+            if field.form == TABLE:
+                function = _read_characteristic(owner, what, value)
+            elif field.form in FUNCTIONS:
                 function = (
                     _read_function(owner, value, "t, poses, twists")
                     if joint is None
@@ -343,15 +384,27 @@ class Elements:
             self._couplings[name] = Coupling(name, "motion", (on,), frozen([1.0]), value)
         return name
 
-    def couple(self, name: str, coefficients: Mapping[str, float], *, offset: float = 0.0) -> str:
+    def couple(
+        self, name: str, coefficients: Mapping[str, float] | Sequence[str], function: Callable[..., Any] | None = None,
+        *, offset: float = 0.0, unit: str = "",
+    ) -> str:  # fmt: skip
         """Couple joints with one coordinate each by `sum of coefficient * q = offset`, and return the coupling's name.
 
-        A gear pair, a mimic joint, a rack and pinion: `couple("gear", {"a": 1.0, "b": 3.0})` makes b turn a third of
-        a, the other way. Units: those of the products must agree; a length per angle is m/rad.
+        A gear pair, a mimic joint, a differential: `couple("gear", {"a": 1.0, "b": 3.0})` makes b turn a third of a,
+        the other way. Units: those of the products must agree; a length per angle is m/rad.
+
+        With a list of joints and a `function` of their coordinates (rad, m), in this order, the function must stay
+        zero: a ratio that changes, `couple("steering", ["left", "right"], lambda a, b: ...)`. It must be twice
+        differentiable. `unit` is that of its value, "m" or "rad"; by default that of the joints.
         """
+        if function is not None:
+            return self._relate(name, coefficients, function, unit)
         owner = self._claim_force("coupling", name)
         if not isinstance(coefficients, Mapping):
-            raise ModelError(f"{owner}: coefficients must be a dict of joint names and numbers, got {coefficients!r}")
+            raise ModelError(
+                f"{owner}: coefficients must be a dict of joint names and numbers, got {coefficients!r}; a list of "
+                "joints needs a function of their coordinates"
+            )
         on, values = [], []
         for joint, value in coefficients.items():
             index, kind = self._joint(owner, joint)
@@ -361,8 +414,47 @@ class Elements:
         if not any(values):
             raise ModelError(f"{owner}: no coefficient differs from 0, got {dict(coefficients)!r}; it couples nothing")
         right = float(numbers(owner, "offset", offset, ()))
-        self._couplings[name] = Coupling(name, "coupling", tuple(on), frozen(values), right)
+        self._couplings[name] = Coupling(name, "coupling", tuple(on), frozen(values), right, unit=unit)
         return name
+
+    def _relate(self, name: str, joints: Any, function: Any, unit: str) -> str:
+        """Couple joints by a function of their coordinates."""
+        owner = self._claim_force(RELATION, name)
+        if isinstance(joints, str | Mapping) or not isinstance(joints, Sequence) or not joints:
+            raise ModelError(f"{owner}: with a function give a list of joint names, got {joints!r}")
+        smooth = getattr(function, "smooth", 2)
+        if isinstance(smooth, int) and smooth < 2:
+            raise ModelError(
+                f"{owner}: its function is a table with {smooth} continuous derivatives, and accelerations need 2; "
+                "make it with smooth=2"
+            )
+        on = []
+        for joint in joints:
+            index, kind = self._joint(owner, joint)
+            _require_one(owner, joint, kind)
+            on.append(index)
+        if len({*on}) < len(on):
+            raise ModelError(f"{owner}: each joint must be named once, got {joints!r}")
+        units = {self._joints[joint].kind.q_units[0] for joint in joints}
+        if not unit and len(units) > 1:
+            raise ModelError(f"{owner}: it couples angles and lengths; give the unit of its function, 'm' or 'rad'")
+        law = _read_function(owner, function, "q1, q2, ...")
+        ones = frozen(np.ones(len(on)))
+        self._couplings[name] = Coupling(name, RELATION, tuple(on), ones, function=law, unit=unit or units.pop())
+        return name
+
+    def belt(
+        self, name: str, joint1: str, joint2: str, *, radius1: float, radius2: float, crossed: bool = False
+    ) -> str:
+        """Let a belt or chain that does not slip couple two pulleys (radii in m), and return the coupling's name.
+
+        The joints turn about parallel axes, the same way; `crossed` the other way. The axles stand on one body, which
+        holds the tension of the belt. `run["name.force"]` (N) is the difference of the tensions of the two sides.
+        """
+        for what, radius in (("radius1", radius1), ("radius2", radius2)):
+            if not float(numbers(f"belt {name!r}", what, radius, ())) > 0:
+                raise ModelError(f"belt {name!r}: {what} must be above 0, got {radius:g}; it is the radius of a pulley")
+        return self.couple(name, {joint1: radius1, joint2: radius2 if crossed else -radius2}, unit="m")
 
     def constraint(
         self, name: str, bodies: str | Sequence[str], function: Callable[..., Any], *, unit: str = "m"
@@ -486,6 +578,12 @@ def _gap_and_sliding(gap: Callable[..., Any], tangent: Callable[..., Any]) -> Ca
         return [gap(t, poses, twists), *sliding]
 
     return both
+
+
+def _read_characteristic(owner: str, what: str, value: Any) -> Table:
+    if not isinstance(value, Table) or len(value.axes) != 1:
+        raise ModelError(f"{owner}: {what} must be a cd.table of one argument, got {value!r}")
+    return value
 
 
 def _read_effort(owner: str, function: Any, joint: Kind) -> Any:

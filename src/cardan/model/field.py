@@ -31,7 +31,8 @@ AXES = "axes"  # "ground" or "body"; kept as the number `follows`, 0 or 1
 EFFORT = "effort"  # a function of time and of the joint's coordinates and rates, or a number for each rate
 WRENCHES = "wrenches"  # a function of time, poses and twists that gives a wrench for each body
 GAP = "gap"  # a function of time, poses and twists that gives a gap, then sliding velocities
-FUNCTIONS = (EFFORT, WRENCHES, GAP)
+TABLE = "table"  # a `cd.table` of one number, with its integral
+FUNCTIONS = (EFFORT, WRENCHES, GAP, TABLE)
 FUNCTION = "function"  # a function of the plain numbers that `arguments` names, such as the profile of a cam
 
 NEEDED = "needed"

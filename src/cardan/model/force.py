@@ -12,7 +12,7 @@ An element acts on bodies, by wrenches, or on a joint, by generalised forces alo
 ground components. A twist is angular part first, in body components. Units: N, m, rad, s. The laws are written for
 symbols. A function that the user gives is run on symbols by `build` (`trace`) and is a graph from then on.
 
-A `Coupling` is an equation between joint coordinates, or a prescribed motion.
+A `Coupling` is an equation between joint coordinates, linear or not, or a prescribed motion.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ from cardan.model.field import (
     POSITIVE,
     SIX_AXES,
     STIFFNESS,
+    TABLE,
     VECTOR,
     WRENCHES,
     Field,
@@ -49,7 +50,7 @@ from cardan.model.field import (
 from cardan.model.graph_digest import graph_digest
 from cardan.model.plain_symbols import plain_symbols
 from cardan.model.row import RowLabel
-from cardan.model.table import outside, require_smooth
+from cardan.model.table import Table, outside, require_smooth
 from cardan.model.values import counted, floats
 
 # Added to a spring's squared length (m^2) before the root: the force is finite and smooth at zero length, and
@@ -268,6 +269,8 @@ class Force:
         """The same element with the user's function, and the law of a user's kind, as graphs; validates both."""
         if self.function is None and self.kind.is_own:
             return self
+        if isinstance(self.function, Table):
+            return replace(self, function=self.function.with_integral())
         import casadi as ca
 
         t = ca.SX.sym("t")
@@ -360,6 +363,10 @@ class Coupling:
 
     A prescribed motion is a coupling of one joint with coefficient 1. `added` are numbers, free where motions are
     inputs, that are added to the value, rate and acceleration of `g`.
+
+    A relation is a coupling whose `function` is one of the joints' coordinates and must stay zero; in a built model its
+    graph takes time before them. Its `coefficients` are then what the function grows by over each turn, per rad: nan
+    where that is not the same everywhere. `unit` is that of the residual; by default that of the joints.
     """
 
     name: str
@@ -369,11 +376,17 @@ class Coupling:
     offset: float = 0.0
     function: Any = None
     added: Any = None
+    unit: str = ""
 
     @property
     def owner(self) -> str:
         """Its name in error messages."""
         return f"{self.what} {self.name!r}"
+
+    @property
+    def is_relation(self) -> bool:
+        """Whether it is a function of coordinates, not a sum of them."""
+        return self.what == RELATION
 
     @property
     def depends_on_time(self) -> bool:
@@ -382,6 +395,8 @@ class Coupling:
 
     def labels(self, joints: Sequence[Joint]) -> list[RowLabel]:
         """Its one row, with the unit of its joints' coordinates; where they differ, of one with coefficient 1."""
+        if self.unit:
+            return [RowLabel(self.owner, self.name, self.unit)]
         units = [joints[j].kind.q_units[0] for j in self.joints]
         units = [unit for unit, c in zip(units, self.coefficients, strict=True) if abs(c) == 1.0] or units
         return [RowLabel(self.owner, self.name, units[0])]
@@ -403,10 +418,54 @@ class Coupling:
         value, rate, acceleration = found
         return value, rate, acceleration
 
+    def slopes(self, t: Scalar, x: Sequence[Matrix]) -> list[Scalar]:
+        """What the residual grows by with each of the joints' coordinates `x`."""
+        if not self.is_relation:
+            return [float(c) for c in self.coefficients]
+        return self.related(t, x, [0 * part for part in x])[1]
+
+    def related(
+        self, t: Scalar, x: Sequence[Matrix], rates: Sequence[Matrix]
+    ) -> tuple[Matrix, list[Scalar], Matrix, Matrix]:
+        """Of a relation the residual, its slopes by the coordinates `x`, and the right sides `gamma` and `beta`.
+
+        `sum slope * rate = beta` and `sum slope * acceleration = gamma`.
+        """
+        import casadi as ca
+
+        s, at, moving = ca.SX.sym("s"), ca.SX.sym("x", len(x)), ca.SX.sym("v", len(x))
+        value = self.function(s, *ca.vertsplit(at))
+        whole, rate = ca.vertcat(s, at), ca.vertcat(1, moving)
+        first = ca.jtimes(value, whole, rate)
+        parts = [value, ca.jacobian(value, at), -ca.jtimes(first, whole, rate), -ca.jacobian(value, s)]
+        graph: Any = ca.Function("relation", [s, at, moving], parts)
+        phi, slopes, gamma, beta = graph(t, ca.vertcat(*x), ca.vertcat(*rates))
+        return phi, [slopes[k] for k in range(len(x))], gamma, beta
+
+    def _traced_relation(self) -> Coupling:
+        """The relation as a graph of time and coordinates, with what it grows by over a turn."""
+        import casadi as ca
+
+        t, x = ca.SX.sym("t"), [ca.SX.sym(f"q{k + 1}") for k in range(len(self.joints))]
+        graph = trace(self.owner, self.function, [t, *x], tuple(x), (1,))
+        grows = []
+        for k in range(len(x)):
+            if not depends(graph, k + 1):
+                raise ModelError(
+                    f"{self.owner}: its function does not depend on coordinate {k + 1} of {len(x)}; leave it out"
+                )
+            turned = [graph(0.0, *place) for place in _places(len(x), k)]
+            change = np.array([float(turned[i + 1] - turned[i]) for i in (0, 2, 4)]) / (2 * np.pi)
+            same = np.isfinite(change).all() and np.ptp(change) <= 1e-9 * max(1.0, float(np.abs(change).max()))
+            grows.append(float(np.round(change[0], 12)) if same else np.nan)
+        return replace(self, function=graph, coefficients=np.array(grows))
+
     def traced(self) -> Coupling:
         """The same coupling with its function of time as a graph; reject one that is not smooth at the start."""
         if self.function is None:
             return self
+        if self.is_relation:
+            return self._traced_relation()
         import casadi as ca
 
         t = ca.SX.sym("t")
@@ -423,6 +482,19 @@ class Coupling:
         """Digest of all that enters the equations; `place(joint)` says where a joint is in them."""
         own = {"coefficients": self.coefficients, "offset": np.array(self.offset)}
         return digest("coupling", [place(j) for j in self.joints], own, self.function)
+
+
+RELATION = "relation"
+"""What a coupling that is a function of coordinates is called."""
+
+
+def _places(n: int, k: int) -> list[list[float]]:
+    """Three places of n coordinates that nothing singles out, each followed by the same a turn of coordinate k on."""
+    found = []
+    for start in (0.137, 0.731, 1.913):
+        x = [start + 0.317 * i for i in range(n)]
+        found += [x, [v + 2 * np.pi * (i == k) for i, v in enumerate(x)]]
+    return found
 
 
 def digest(what: str, on: Sequence[object], values: dict[str, np.ndarray], *graphs: Any) -> bytes:
@@ -516,6 +588,32 @@ def _spring_energy(f: Force, poses: Sequence[BodyPose]) -> Scalar:
     d = _point(poses[1], still, f["at2"])[0] - _point(poses[0], still, f["at1"])[0]
     stretch = sqrt(dot(d, d) + SMOOTHING) - f["length"]
     return f["stiffness"] * stretch * stretch / 2
+
+
+# Springs whose tension, and torque, is a table of the stretch.
+
+
+def _nonlinear_pull(f: Force, square: Scalar, rate: Scalar) -> Scalar:
+    """Tension `T(l - l0) + c ldot`, over `l`."""
+    l = sqrt(square)
+    return f.function(0.0, l - f["length"])[0] / l + f["damping"] * rate / square
+
+
+def _nonlinear_spring(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> list[Matrix]:
+    return _pulled(f, poses, twists, _nonlinear_pull)
+
+
+def _nonlinear_spring_energy(f: Force, poses: Sequence[BodyPose]) -> Scalar:
+    _, square, _ = _line(f, poses, [zeros(6, None, poses[0].rotation)] * 2)
+    return f.function(0.0, sqrt(square) - f["length"])[1] - f.function(0.0, 0.0)[1]
+
+
+def _nonlinear_torsion(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
+    return -f.function(0.0, q - f["rest"])[0] - f["damping"] * v
+
+
+def _nonlinear_torsion_energy(f: Force, q: Matrix) -> Scalar:
+    return f.function(0.0, q - f["rest"])[1] - f.function(0.0, 0.0)[1]
 
 
 # The bushing: `x = (theta, d)` is the rotation vector and displacement of frame 2 in frame 1, in its components.
@@ -731,6 +829,29 @@ TORSION = ForceKind(
     },
     readings={"deflection": Reading("rad|m", "coordinate less that at rest", lambda f, t, q, v: q - f["rest"], None)},
 )  # fmt: skip
+NONLINEAR_SPRING = ForceKind(
+    "nonlinear spring", "bodies", _nonlinear_spring, _nonlinear_spring_energy, bodies=2, mark="spring",
+    file_name="nonlinear_spring", power=_spring_power, readings=_line_readings(_nonlinear_pull),
+    fields={
+        "tension": Field("N", "a table of the tension, N, over the stretch, m", TABLE, free=False),
+        "length": Field("m", "m, from which the stretch counts", rule=NOT_NEGATIVE, default=0.0, letter="l0"),
+        "damping": Field("N s/m", "N s/m", rule=NOT_NEGATIVE, default=0.0, letter="d", linear=True),
+        "at1": ON_BODY1, "at2": ON_BODY2,
+    },
+)  # fmt: skip
+NONLINEAR_TORSION = ForceKind(
+    "nonlinear torsion", "joint", _nonlinear_torsion, _nonlinear_torsion_energy, mark="torsion",
+    file_name="nonlinear_torsion", power=_torsion_power,
+    fields={
+        "effort": Field("N m|N", "a table of what pulls back, N m or N, over the deflection", TABLE, free=False),
+        "rest": Field("rad|m", "rad or m, from which the deflection counts", EACH, default=0.0, letter="q0"),
+        "damping": Field(
+            "N m s/rad|N s/m", "N m s/rad or N s/m", EACH, NOT_NEGATIVE, default=0.0, letter="d", data="damping",
+            linear=True,
+        ),
+    },
+    readings={"deflection": Reading("rad|m", "coordinate less that at rest", lambda f, t, q, v: q - f["rest"], None)},
+)  # fmt: skip
 FRICTION = ForceKind(
     "friction", "joint", _friction, mark="friction",
     fields={
@@ -758,7 +879,19 @@ DRIVE = ForceKind(
 )  # fmt: skip
 
 FORCES: dict[str, ForceKind] = {
-    kind.name: kind for kind in (SPRING, DAMPER, BUSHING, WRENCH, TORSION, FRICTION, DRIVE, USER_FORCE)
+    kind.name: kind
+    for kind in (
+        SPRING,
+        DAMPER,
+        BUSHING,
+        WRENCH,
+        TORSION,
+        FRICTION,
+        DRIVE,
+        USER_FORCE,
+        NONLINEAR_SPRING,
+        NONLINEAR_TORSION,
+    )
 }
 """Cardan's own kinds of force elements."""
 ADDED_FORCES: dict[str, ForceKind] = {}

@@ -4,7 +4,7 @@ While no row changes its mode, a mechanism with stops and friction that sticks i
 the others carry forces that are known. An event-driven run integrates it with the modes as free parameters, two for
 each row of an element:
 
-    mode         1 closed: the gap is closed, the friction sticks, the switch is on        0 open: it slides
+    mode         1 closed: the gap is closed, the friction sticks, the lock holds        0 open: it slides
     direction    of friction that slides: 1 or -1; of two rows, the direction along which they slide; of an open gap,
                  how far (m, rad) below zero it closes, so that one that opens at zero is not taken for closing
 
@@ -32,13 +32,11 @@ _WITH_MODES: Slot[None, Model] = Slot("model with the modes of its rows as free 
 
 def has_modes(model: Model) -> bool:
     """Whether the modes of the model's rows with laws are numbers of it that a run may change."""
-    return any(name.rpartition(".")[2] == MODE for name in model.parameters.names) or any(
-        MODE in law.numbers for law in model.laws
-    )
+    return any(MODE in law.numbers for law in model.laws)
 
 
 def is_switched(law: LawfulElement) -> bool:
-    """Whether an element is a lock or a latch: the mode of its rows is its number `closed`."""
+    """Whether an element is a lock or a latch: its number `closed` says whether its rows hold."""
     return Law.SWITCHED in law.laws
 
 
@@ -62,8 +60,7 @@ def _with_modes(model: Model) -> Model:
     place = {force.name: k for k, force in enumerate(forces)}
     for law in model.laws:
         k, none = place[law.name], np.zeros(len(law.rows))
-        wanted = {CLOSED: forces[k].numbers[CLOSED]} if is_switched(law) else {DIRECTION: none}
-        wanted[MODE] = none  # of a switched row it is not read: every model with laws has it
+        wanted = {MODE: none} | ({CLOSED: forces[k].numbers[CLOSED]} if is_switched(law) else {DIRECTION: none})
         forces[k] = replace(forces[k], numbers={**forces[k].numbers, **wanted})
         for what, value in wanted.items():
             if f"{law.name}.{what}" not in model.parameters.names:
@@ -72,20 +69,34 @@ def _with_modes(model: Model) -> Model:
     return replace(model, forces=tuple(forces), parameters=Parameters((*model.parameters, *more)))
 
 
+def without_modes(model: Model) -> Model:
+    """The model as it was before `with_modes`, with its free numbers at their nominal values."""
+    if not has_modes(model):
+        return model
+    added = [p.place[0] == "force" and p.place[2] == MODE for p in model.parameters].index(True)
+    hidden = (MODE, DIRECTION)
+    forces = tuple(
+        replace(force, numbers={what: x for what, x in force.numbers.items() if what not in hidden})
+        for force in model.forces
+    )
+    return replace(model.unbound, forces=forces, parameters=Parameters(model.parameters.items[:added]))
+
+
 def entries(law: LawfulElement, what: str) -> list[Scalar]:
     """`mode` or `direction` of each row of an element, in the equations."""
-    if is_switched(law):
-        return [law.number(CLOSED) if what == MODE else 0.0] * len(law.rows)
+    if what not in law.numbers:
+        return [0.0] * len(law.rows)
     return [expression(scalar(x)) for x in law.numbers[what].ravel()]
 
 
 def places(model: Model, what: str) -> np.ndarray:
-    """Where in `p` the `mode` or `direction` of each row with a law is, in order (m,); -1 where it is no number."""
+    """Where in `p` the `mode`, `direction` or `closed` of each row with a law is, in order (m,); -1 if it has none."""
     found: list[int] = []
     for law in model.laws:
-        if is_switched(law):
-            found += [model.parameters.slice_of(f"{law.name}.{CLOSED}").start if what == MODE else -1] * len(law.rows)
+        name, m = f"{law.name}.{what}", len(law.rows)
+        if name not in model.parameters.names:
+            found += [-1] * m
         else:
-            own = model.parameters.slice_of(f"{law.name}.{what}")
-            found += range(own.start, own.stop)
+            own = model.parameters.slice_of(name)
+            found += range(own.start, own.stop) if what != CLOSED else [own.start] * m
     return np.array(found, dtype=int)

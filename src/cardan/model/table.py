@@ -33,7 +33,7 @@ BEYOND = 1e-12  # of the range: how far outside is still rounding
 CELLS = 4  # even cells for each knot, where knots are not evenly spaced
 
 Entry = Callable[[int, int], str]
-"""How messages call an entry: (axis, number); axis -1 is the values."""
+"""How messages call an entry, by axis and number, with what owns it; axis -1 is the values."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +81,13 @@ class Table:
         """Pickle it without its graphs."""
         return Table, (self.name, self.axes, self.values, self.smooth, self.ends)
 
+    def with_integral(self) -> casadi.Function:
+        """The function of time, which it does not depend on, and of x that gives the value at x and the integral."""
+        import casadi as ca
+
+        t, x = ca.SX.sym("t"), ca.SX.sym("x")
+        return ca.Function("law", [t, x], [self.graph(x), self._integral_graph(x)])
+
     # numbers
 
     def _evaluated(self, function: casadi.Function, graph: Callable[..., Any], at: tuple[Any, ...]) -> Any:
@@ -127,7 +134,9 @@ class Table:
 
     def _place(self, *at: Any) -> tuple[Any, list[Any], Any]:
         """Row of the coefficients, distance from the knot along each axis, and turns of a periodic first axis."""
-        row, h, turns = 0, [], 0
+        row: Any = 0
+        turns: Any = 0
+        h: list[Any] = []
         for axis, x in zip(self._axes, at, strict=True):
             own, distance, turns_here = axis.place(x)
             row, turns = row * (len(axis.x) + 1) + own, turns_here if not h else turns
@@ -381,8 +390,8 @@ def _numbers(owner: str, what: str, given: Any, axis: int, entry: Entry | None) 
     bad = np.argwhere(~np.isfinite(found))
     if len(bad):
         at = tuple(int(k) for k in bad[0])
-        place = entry(axis, at[0]) if entry else f"{what}[{', '.join(map(str, at))}]"
-        raise InputError(f"{owner}: {place} is {found[at]}; every entry must be a finite number")
+        place = entry(axis, at[0]) if entry else f"{owner}: {what}[{', '.join(map(str, at))}]"
+        raise InputError(f"{place} is {found[at]}; every entry must be a finite number")
     return found
 
 
@@ -396,9 +405,9 @@ def _ascending(owner: str, letter: str, given: Any, smooth: int, axis: int, entr
     wrong = np.flatnonzero(np.diff(x) <= 0)
     if len(wrong):
         k = int(wrong[0]) + 1
-        place = entry(axis, k) if entry else f"{letter}[{k}]"
+        place = entry(axis, k) if entry else f"{owner}: {letter}[{k}]"
         fix = "a jump is not a value: move one of the two" if x[k] == x[k - 1] else "sort the points"
-        raise InputError(f"{owner}: {letter} must ascend, but {place} is {x[k]:g} after {x[k - 1]:g}; {fix}")
+        raise InputError(f"{place} is {x[k]:g} after {x[k - 1]:g}, and {letter} must ascend; {fix}")
     return x
 
 

@@ -220,7 +220,7 @@ def function_named(op: str) -> Callable[..., Any]:
     import sympy as sp
 
     if isinstance(op, Lookup):
-        return sp.Function(label_of(op))  # type: ignore[no-any-return]
+        return sp.Function(label_of(op))
     return functions()[op]
 
 

@@ -141,7 +141,7 @@ def _usual_lengths(model: Model, rows: list[int]) -> np.ndarray:
 
 def require_smooth_motions(model: Model, begin: float, end: float) -> None:
     """Reject a prescribed motion whose value or rate jumps between two times, s: that takes an infinite force."""
-    moved = [c for c in model.couplings if c.function is not None]
+    moved = [c for c in model.couplings if c.depends_on_time]
     if not moved:
         return
     import casadi as ca
@@ -268,7 +268,8 @@ def _not_finite(model: Model, t: float, q: np.ndarray, v: np.ndarray, tau: np.nd
                     or ("guard it against division by zero, and against roots and logarithms of negative numbers")
                 )
                 return f"{force.owner} does not return a finite number {when}; {fix}"
-        for row in (*model.couplings, *model.constraints):
+        rows: tuple[Any, ...] = (*model.couplings, *model.constraints)
+        for row in rows:
             if outside(row.function):
                 return f"{row.owner} may not be a finite number {when}: {outside(row.function)}"
         k = int(np.argmax(~np.isfinite(a)))

@@ -48,6 +48,7 @@ from cardan.model.values import batch, floats, number, one, shown
 from cardan.on_card import is_device_array
 from cardan.results.energy_balance import EnergyBalance, energy_balance, warn_of_energy
 from cardan.results.failure import require_consistent, require_smooth_motions, why
+from cardan.results.laws import law_statistics
 from cardan.results.progress import Report, progress_bar
 from cardan.results.replay import Replay
 from cardan.results.trajectory.interpolation import Knots
@@ -122,11 +123,12 @@ def simulate(
         formulation: "spatial", "newton_euler", "absolute", "absolute_body", "relative", "points",
             or one of your own.
         method: the integrator, by name or as an object with its options: "dormand_prince" (explicit, order 5, chooses
-            its steps; `cd.DormandPrince`), "rk4" (`cd.RK4`), "euler" (`cd.SemiImplicitEuler`), "gear" (BDF on the
-            differential-algebraic equations, for stiff mechanisms; `cd.Gear`), "alpha" (generalised-alpha;
-            `cd.Alpha`), "bdf", "adams" (trees only; `cd.BDF`, `cd.Adams`), or one of your own.
-        step: length of the steps of "rk4", "euler" and "alpha", s; of the others the first step. The last step before
-            a break, an event or the end is shorter.
+            its steps; `cd.DormandPrince`), "rk4" (`cd.RK4`), "euler" (`cd.SemiImplicitEuler`), "moreau" (steps that
+            contain impacts and friction; `cd.Moreau`), "gear" (BDF on the differential-algebraic equations, for stiff
+            mechanisms; `cd.Gear`), "alpha" (generalised-alpha; `cd.Alpha`), "bdf", "adams" (trees only; `cd.BDF`,
+            `cd.Adams`), or one of your own.
+        step: length of the steps of "rk4", "euler", "moreau" and "alpha", s; of the others the first step. The last
+            step before a break, an event or the end is shorter.
         rtol: relative tolerance of the methods that choose their steps.
         atol: absolute tolerance, rad and m, rad/s and m/s.
         max_step: longest step, s.
@@ -305,6 +307,8 @@ class Job:
         run = self.trajectory(kept, states, self.batch)
         balance = energy_balance(run, kept, self.integrator, self.request)
         run._note(balance.statistics)
+        if self.integrator.laws == "steps":
+            run._note(law_statistics(self.model, kept, self.integrator.name))
         run._changes = kept.p is not None
         if self.request.precision == DOUBLE and not run._changes:
             run._replay = Replay(

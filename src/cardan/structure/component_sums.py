@@ -1,4 +1,4 @@
-"""Vectors and sparse matrices of a large mechanism, as sums over its components (`formulation.components`).
+"""Vectors and sparse matrices of a large mechanism, as sums over its components (`formulation.division`).
 
 What is summed is written once for each class of components, as a small graph. One call evaluates it for all members of
 the class, in lanes; what comes out is added at fixed places. So compiling takes the same time for any number of bodies.
@@ -10,12 +10,13 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import local
 from typing import Any
 
 import numpy as np
 
 from cardan.algebra.matrix import Matrix, constant
-from cardan.formulation.components import ComponentClass, Division
+from cardan.formulation.division import ComponentClass, components_of
 from cardan.formulation.formulation import Formulation
 from cardan.machines.ufunc.kernel import compile_program
 from cardan.model.model import Model
@@ -23,7 +24,6 @@ from cardan.program.program import Port, Program
 from cardan.structure.kernels import parameter_arguments, symbolic
 
 COMPILED = 16  # members from which on a class is compiled
-LONG = 30_000  # instructions past which it never is
 
 Symbols = dict[str, Matrix]
 
@@ -65,17 +65,16 @@ class Components:
         self, model: Model, formulation: Formulation, kept: Sequence[int], basis: np.ndarray | None = None
     ) -> None:
         written, self.p = symbolic(model)
-        division = Division(written, formulation, kept)
         self.model, self.formulation, self.basis = model, formulation, basis
-        self.classes = division.classes()
+        self.classes, rows = components_of(written, formulation, kept)
         nq, nv = formulation.sizes(model)
         if basis is not None:
             nv = nv // 6 * basis.shape[1]
         self.sizes = {
             "q": nq, "v": nv, "x": model.nq, "tau": model.nv, "rows": len(kept),
-            "positions": len(division.position_place), "one": 1, "poses": 16 * model.nb, "twists": 6 * model.nb,
+            "positions": len(rows.position), "one": 1, "poses": 16 * model.nb, "twists": 6 * model.nb,
         }  # fmt: skip
-        self.levels = division.levels
+        self.levels = rows.levels
         self.numbers = [cls.numbers for cls in self.classes]
 
     def at(self, p: np.ndarray) -> list[np.ndarray]:
@@ -120,7 +119,8 @@ class Components:
 
         outline = cls.outline
         basis = None if self.basis is None else ca.diagcat(*[constant(self.basis)] * len(outline.links))
-        return Component(cls.written(C), self.formulation, outline.rows, outline.positions, outline.has_mass, basis)
+        rows, positions = (tuple(outline.before + k for k in some) for some in (outline.rows, outline.positions))
+        return Component(cls.written(C), self.formulation, rows, positions, outline.has_mass, basis)
 
 
 class ComponentSum:
@@ -255,9 +255,14 @@ class _Part:
         return self.evaluate(arrays)
 
 
-def evaluator(function: Any, m: int, facts: str, name: str) -> Callable[[list[np.ndarray]], Sequence[np.ndarray]]:
-    """A function of arrays (m, n), one row for each member, or (n,) for all members."""
-    if m < COMPILED or function.n_instructions() > LONG:
+def evaluator(
+    function: Any, m: int, facts: str, name: str, longest: int = 1 << 60
+) -> Callable[[list[np.ndarray]], Sequence[np.ndarray]]:
+    """A function of arrays (m, n), one row for each member, or (n,) for all members.
+
+    With few rows, or more than `longest` instructions, it is not compiled.
+    """
+    if m < COMPILED or function.n_instructions() > longest:
         return _interpreted(function, m)
     inputs = tuple(Port(f"in{k}", (function.numel_in(k),)) for k in range(function.n_in()))
     outputs = tuple(Port(f"out{k}", (function.numel_out(k),)) for k in range(function.n_out()))
@@ -272,8 +277,24 @@ def evaluator(function: Any, m: int, facts: str, name: str) -> Callable[[list[np
 
 
 def _interpreted(function: Any, m: int) -> Callable[[list[np.ndarray]], Sequence[np.ndarray]]:
-    """The same by CasADi's interpreter."""
+    """The same by CasADi's interpreter, in memory of each thread."""
     mapped = function if m == 1 else function.map(m)
+    of_thread = local()
+
+    def interpreted(arrays: list[np.ndarray]) -> Sequence[np.ndarray]:
+        mine = of_thread.__dict__.get("mine")
+        if mine is None:
+            mine = of_thread.mine = _memory(mapped, function, m)
+        for argument, array in zip(mine[0], arrays, strict=True):
+            argument[:] = array
+        mine[2]()
+        return mine[1]
+
+    return interpreted
+
+
+def _memory(mapped: Any, function: Any, m: int) -> tuple[list[np.ndarray], list[np.ndarray], Callable[[], None], Any]:
+    """Arrays for the inputs and outputs of a function, what evaluates it on them, and what keeps them."""
     buffer, evaluate = mapped.buffer()
     arguments = [np.zeros((m, function.numel_in(k))) for k in range(function.n_in())]
     results = [np.zeros((m, function.numel_out(k))) for k in range(function.n_out())]
@@ -281,11 +302,4 @@ def _interpreted(function: Any, m: int) -> Callable[[list[np.ndarray]], Sequence
         buffer.set_arg(k, array.data)
     for k, array in enumerate(results):
         buffer.set_res(k, array.data)
-
-    def interpreted(arrays: list[np.ndarray], kept: Any = buffer) -> Sequence[np.ndarray]:
-        for argument, array in zip(arguments, arrays, strict=True):
-            argument[:] = array
-        evaluate()
-        return results
-
-    return interpreted
+    return arguments, results, evaluate, buffer

@@ -11,6 +11,7 @@ from typing import Any
 from cardan.formulation import dynamics
 from cardan.formulation.derivative import By, differentiated, forward_dynamics_by
 from cardan.formulation.formulation import Formulation
+from cardan.formulation.law_quantities import law_readings
 from cardan.formulation.quantity import Quantity
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.tree import TreeFormulation
@@ -55,6 +56,7 @@ def forward_kernel(model: Model, formulation: Formulation, loaded: bool, by: By 
 
 def inverse_kernel(model: Model, formulation: Formulation) -> Any:
     """Forces along the tree's coordinates."""
+    model.require_no_laws("inverse_dynamics", "give what they do as wrenches, or leave them out of the model")
 
     def make() -> Any:
         prepare(model, formulation)
@@ -98,7 +100,7 @@ def _leaves_open(model: Model, formulation: Formulation) -> bool:
     """Whether constraints are redundant in the plane, and only loops keep the mechanism there."""
     if not plane_digest(model):
         return False
-    return len(kept_rows(model, formulation)) < len(dynamics.shape_of(model, formulation).rows)
+    return len(kept_rows(model, formulation)) < len(dynamics.shape_of(model, formulation).labels)
 
 
 def multiplier_kernel(model: Model, formulation: Formulation, by: By | None = None) -> Any:
@@ -118,6 +120,11 @@ def power_kernel(model: Model, formulation: Formulation, by: By | None = None) -
     if finds_modes(model):
         return LawfulKernel("power", model, formulation, False, lambda one: power_kernel(one, formulation, by))
     return _with_rows(model, formulation, "power", False, lambda rows: dynamics.power(model, formulation, rows), by=by)
+
+
+def law_kernel(model: Model, formulation: Formulation) -> Any:
+    """Forces and gaps of all rows with laws of a model with modes."""
+    return _with_rows(model, formulation, "laws", False, lambda rows: law_readings(model, formulation, rows))
 
 
 def _with_rows(

@@ -22,6 +22,7 @@ from itertools import product
 
 import numpy as np
 
+from cardan.lazy import cached_property
 from cardan.model.row import Law
 
 OPEN, CLOSED = 0.0, 1.0
@@ -47,9 +48,13 @@ class LawTable:
         """How many rows."""
         return len(self.laws)
 
+    @cached_property
+    def _of(self) -> dict[Law, np.ndarray]:
+        return {law: np.array([own is law for own in self.laws], dtype=bool) for law in Law}
+
     def of(self, law: Law) -> np.ndarray:
         """Which rows (m,) have a law."""
-        return np.array([own is law for own in self.laws], dtype=bool)
+        return self._of[law]
 
 
 @dataclass(frozen=True)
@@ -168,7 +173,7 @@ def _sets(table: LawTable, problem: LawProblem) -> Iterator[tuple[np.ndarray, np
         elif table.disc[r] >= 0:  # its direction is found; both rows of a disc do the same
             options.append([(CLOSED, 0.0), (OPEN, 0.0)])
         else:
-            options.append([(CLOSED, 0.0), (OPEN, 1.0), (OPEN, -1.0)])
+            options.append([(CLOSED, 0.0), (OPEN, 0.0), (OPEN, 1.0), (OPEN, -1.0)])
     count = int(np.prod([len(own) for own in options]))
     sets = product(*options) if count > MOST_SETS else sorted(product(*options), key=lambda s: -sum(o[0] for o in s))
     for k, chosen in enumerate(sets):
@@ -291,5 +296,34 @@ def _holds(
     good = np.where(unilateral & closed, x > x_least, True)
     good &= np.where(unilateral & ~closed & problem.contact, w >= -w_least, True)
     good &= np.where(friction & closed, reach < bound - x_least, True)
-    good &= np.where(friction & ~closed & rests & ~free, along >= -w_least, True)
+    slips = friction & ~closed & rests & ~free
+    good &= np.where(slips & (d != 0), along >= -w_least, True)
+    good &= np.where(slips & (d == 0) & (np.array(table.disc) < 0), np.abs(w) <= w_least, True)  # others hold it
     return np.asarray(good.all(axis=1) & np.isfinite(x).all(axis=1))
+
+
+def residual(table: LawTable, problem: LawProblem, found: Choice) -> np.ndarray:
+    """How far (k,) forces and rates are from their laws, relative to the largest there are."""
+    x_size, w_size = (np.maximum(s.max(axis=1, initial=0.0), 1e-300)[:, None] for s in scales(problem))
+    x, w = found.x / x_size, found.w / w_size
+    gap = np.where(problem.contact, np.abs(np.minimum(x, w)), np.abs(x))
+    over = np.maximum(np.abs(found.x) - friction_bounds(table, problem, found.x, True), 0.0) / x_size
+    stuck = np.where(found.mode == CLOSED, np.abs(w), np.maximum(-found.direction * w, 0.0))
+    held = np.where(found.mode == CLOSED, np.abs(w), np.abs(x))
+    error = np.where(table.of(Law.UNILATERAL), gap, np.where(table.of(Law.FRICTION), np.maximum(over, stuck), held))
+    return np.asarray(error.max(axis=1, initial=0.0))
+
+
+def independent(W: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The rows (k, m) of some that do not depend on one another, by elimination with the largest pivots."""
+    size = np.sqrt(np.maximum(np.einsum("kii->ki", W), 1e-300))
+    A, kept, each = W / size[:, :, None] / size[:, None, :], np.zeros_like(rows), np.arange(len(W))
+    for _ in range(int(rows.sum(axis=1).max(initial=0))):
+        pivots = np.where(rows & ~kept, np.einsum("kii->ki", A), 0.0)
+        j = np.argmax(pivots, axis=1)
+        good = pivots[each, j] > SINGULAR
+        kept[each[good], j[good]] = True
+        column = A[each, :, j]
+        scaled = column / np.where(good, pivots[each, j], np.inf)[:, None]
+        A = A - column[:, :, None] * scaled[:, None, :]
+    return kept

@@ -22,10 +22,10 @@ from cardan.formulation.modes import REACTION, friction_rows
 from cardan.model.force import Coupling
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
-from cardan.model.modes import DIRECTION, MODE, places
+from cardan.model.modes import CLOSED, DIRECTION, MODE, places
 from cardan.model.row import Law
 from cardan.structure.kernels import compile_quantity, time_argument
-from cardan.structure.law_choice import Choice, LawProblem, LawTable, choose
+from cardan.structure.law_choice import Choice, LawProblem, LawTable, choose, independent, residual
 from cardan.structure.planarity import prepare
 from cardan.structure.rows import kept_rows
 
@@ -66,7 +66,7 @@ class ModeLaws:
             normal[f.row] = -1 if f.normal is None else f.normal
             disc[f.row] = -1 if f.other is None else f.other
         self.table = LawTable(laws, tuple(normal), tuple(disc))
-        self.mode, self.direction = places(model, MODE), places(model, DIRECTION)
+        self.mode, self.direction, self.closed = (places(model, what) for what in (MODE, DIRECTION, CLOSED))
         self.names = [row.name for row in model.lawful_rows]
 
     def state(
@@ -90,13 +90,13 @@ class ModeLaws:
 
     def switched(self, p: np.ndarray) -> np.ndarray:
         """Rows (k, m) of locks and latches that are closed at parameters p (k, np)."""
-        return np.asarray(self.table.of(Law.SWITCHED) & (p[:, self.mode] > 0.5))
+        return np.asarray((self.closed >= 0) & (p[:, self.closed] > 0.5))
 
     def with_modes(self, p: np.ndarray, found: Choice, s: LawState, q: np.ndarray) -> np.ndarray:
         """Parameters (k, np) with the modes that were chosen at configurations q (k, nq)."""
-        own, p = ~self.table.of(Law.SWITCHED), p.copy()
+        own, p = self.direction >= 0, p.copy()
         below = np.where(s.phi <= CLOSES, np.maximum(-s.phi, 0.0), 0.0) + self.rounding(q)
-        p[:, self.mode[own]] = found.mode[:, own]
+        p[:, self.mode] = found.mode
         p[:, self.direction[own]] = np.where(self.table.of(Law.UNILATERAL), below, found.direction)[:, own]
         return p
 
@@ -114,7 +114,8 @@ class ModeLaws:
     def chosen(self, s: LawState, closed: np.ndarray) -> Choice:
         """The modes by accelerations; `closed` (k, m) are the switched rows that are on."""
         u, friction = s.u, self.table.of(Law.FRICTION)
-        contact = np.where(self.table.of(Law.UNILATERAL), (s.phi <= CLOSES) & (u <= RESTS), closed)
+        holding = independent(s.W, closed)
+        contact = np.where(self.table.of(Law.UNILATERAL), (s.phi <= CLOSES) & (u <= RESTS), holding)
         speed, direction = np.abs(u), np.sign(u)
         for r, other in enumerate(self.table.disc):
             if other >= 0:
@@ -141,6 +142,18 @@ class ModeLaws:
         )
         return choose(self.table, problem)
 
+    def resting(self, s: LawState) -> tuple[np.ndarray, np.ndarray]:
+        """With all rows closed and at rest: where (k,) forces fit, and how well (k,), relative to their size."""
+        gaps, friction = self.table.of(Law.UNILATERAL), self.table.of(Law.FRICTION)
+        holding = independent(s.W, np.broadcast_to(self.table.of(Law.SWITCHED), s.u.shape))
+        constant, coefficient, static, static_coefficient = np.moveaxis(s.bound, -1, 0)
+        problem = LawProblem(
+            s.b, s.W, constant, coefficient, static, static_coefficient, s.reaction, gaps | holding,
+            np.broadcast_to(friction, s.u.shape), np.zeros_like(s.u),
+        )  # fmt: skip
+        found = choose(self.table, problem)
+        return found.found, residual(self.table, problem, found)
+
     def hit(self, s: LawState, closed: np.ndarray) -> np.ndarray:
         """Systems (k,) whose rates need an impulse: a closed gap closes further, or a row that is on moves."""
         gaps = self.table.of(Law.UNILATERAL) & (s.phi <= CLOSES) & (s.u < -RESTS / 10)
@@ -149,7 +162,7 @@ class ModeLaws:
     def impact(self, s: LawState, closed: np.ndarray, e: np.ndarray, rule: str = NEWTON) -> tuple[np.ndarray, Choice]:
         """Impulses (k, m) with restitutions e (k, m), and how they were chosen."""
         friction, gaps = self.table.of(Law.FRICTION), self.table.of(Law.UNILATERAL)
-        contact = np.where(gaps, s.phi <= CLOSES, closed)
+        contact = np.where(gaps, s.phi <= CLOSES, independent(s.W, closed))
         impulsive = np.zeros(s.u.shape, dtype=bool)
         for r, n in enumerate(self.table.normal):
             if friction[r]:

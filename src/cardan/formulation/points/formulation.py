@@ -181,14 +181,20 @@ class Points(Formulation):
         return Rows(RowTable([found.label]), J, gamma, beta, phi)
 
     def _coupled_in_plane(self, kin: PlanarKinematics, coupling: Coupling, t: Scalar, turns: bool = True) -> PlanarRow:
-        """`sum c q = g(t)`; with `turns` up to the whole turns that are not counted."""
-        g, gdot, gddot = coupling.right_side(t)
+        """`sum c q = g(t)`, or a relation of coordinates; with `turns` up to whole turns that are not counted."""
+        places = [kin.joint(j) for j in coupling.joints]
+        slopes = coupling.slopes(t, [x for x, _ in places])
+        if coupling.is_relation:
+            phi, _, gddot, gdot = coupling.related(t, [x for x, _ in places], [rate for _, rate in places])
+        else:
+            g, gdot, gddot = coupling.right_side(t)
+            phi = -g
+            for c, (x, _) in zip(slopes, places, strict=True):
+                phi = phi + c * x
         acts: list[Act] = []
-        phi = -g
-        for j, c in zip(coupling.joints, map(float, coupling.coefficients), strict=True):
-            (found, size), *_ = self._drive(kin, j, type(g)(1))
+        for j, c in zip(coupling.joints, slopes, strict=True):
+            (found, size), *_ = self._drive(kin, j, type(phi)(1))
             acts += [(i, c * size * force, at, arm, c * size * couple) for i, force, at, arm, couple in found]
-            phi = phi + c * kin.joint(j)[0]
         phi = whole_turns_off(kin, coupling, phi) if turns else phi
         return PlanarRow(coupling.labels(kin.model.joints)[0], tuple(acts), gddot, phi, gdot)
 

@@ -52,6 +52,7 @@ from cardan.structure.component_sums import Component, Symbols
 
 WHOLE = 10_000  # unknowns up to which Newton's matrix is factored as a whole
 LENGTHS = 6  # of steps whose factors are kept: samples inside a step are reached by shorter ones
+LONG = 30_000  # instructions past which products with Newton's matrix are not compiled: factors are kept for many steps
 SLOW = 0.1  # of the correction before: a larger one asks for new factors
 
 STEP = {"t": "all", "q": "q", "D": "v", "v": "v", "vdot": "v", "lam": "rows", "tau": "tau", "about": "x"}
@@ -119,7 +120,7 @@ class WholeMatrices:
         patterns = {x: ca.jacobian_sparsity(F, s[x]) for x in moved}
         faster = patterns["v"] + patterns["vdot"]
         facts = f"alpha {system.layout.key} {system.model.key}"
-        self.columns = Columns([*s.values(), system.p, vector], product, [patterns["D"] + faster, faster], facts)
+        self.columns = Columns([*s.values(), system.p, vector], product, [patterns["D"] + faster, faster], facts, LONG)
         self.names = list(s)
 
     def __call__(self, numbers: Any, **given: Any) -> dict[str, Any]:

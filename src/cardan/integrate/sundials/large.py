@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.matrix import Matrix
-from cardan.formulation.components import ComponentClass
+from cardan.formulation.division import ComponentClass
 from cardan.formulation.formulation import Formulation
 from cardan.integrate.kernel import Layout
 from cardan.integrate.large import large_system

@@ -331,6 +331,7 @@ class SerialStepper:
                 np.array([x.speed for x in r]),
                 none,
                 none,
+                none,
             ),
             self._given[1] if self.parameters else None,
         )

@@ -13,20 +13,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cardan.errors import FileError, ModelError, nearest, visible
+from cardan.errors import CardanError, FileError, ModelError, nearest, visible
 from cardan.io.mesh_path import MeshFolders
 from cardan.io.policy import Policy, Word
+from cardan.io.table_file import table, table2, table_of_file
 from cardan.io.text_file import BODIES, placing, read_text, too_many_states
 from cardan.io.yaml import function, schema
 from cardan.io.yaml.expression import Measured
 from cardan.io.yaml.nodes import List, NodeReader, Scalar, Table, described, parse_yaml
 from cardan.io.yaml.schema import COORDINATE, RATE, Entries, along, each
 from cardan.io.yaml.units import quantity_of
+from cardan.model import table as model_table
 from cardan.model.body import JointData
 from cardan.model.builder import SNAPPING, Mechanism
 from cardan.model.constraint_kind import ConstraintKind
 from cardan.model.constraint_table import constraint_kinds
-from cardan.model.field import EFFORT, FUNCTION, FUNCTIONS, GAP, MOMENT_AND_FORCE, Field
+from cardan.model.field import EFFORT, FUNCTION, FUNCTIONS, GAP, MOMENT_AND_FORCE, TABLE, Field
 from cardan.model.force import ForceKind, force_kinds
 from cardan.model.joint import Free, Kind, joint_types
 from cardan.model.model import Model
@@ -97,6 +99,7 @@ class _MechanismReader:
             raise version.error(f"must be {schema.VERSION}, got {described(version.node)}; it is the format's version")
         check_keys(top.owned("file"), schema.SECTIONS)
         self.top = replace(top, parameters=self.parameters())
+        self.top = replace(self.top, tables=self.tables())
         self.head = entries_of(self.top.owned("file"), schema.SECTIONS)
         values = self.head
         given = {} if "gravity" not in values else {"gravity": values["gravity"]}
@@ -159,6 +162,40 @@ class _MechanismReader:
                 raise reader.error(f"uses {match[1]!r}, which is not defined above it; move one of them") from None
             raise
         return Measured(value.value, None if value.bare else value.dimension)
+
+    def tables(self) -> dict[str, model_table.Table]:
+        """Read the tables, which expressions may call."""
+        found: dict[str, model_table.Table] = {}
+        for name, reader in self.named("tables"):
+            why = function.taken(name) or ("that is a parameter" if name in reader.parameters else "")
+            if name != model_table.table_name(name):
+                why = why or "a table's name has no _ twice, at its beginning or at its end"
+            if why:
+                raise reader.error(f"cannot have this name: {why}")
+            found[name] = self.read_table(name, reader)
+        return found
+
+    def read_table(self, name: str, reader: NodeReader) -> model_table.Table:
+        values = entries_of(reader, schema.TABLES)
+        given = [key for key in ("x", "y", "z") if key in values]
+        options: dict[str, Any] = {"smooth": values.get("smooth", 2), "name": name}
+        ends = values.get("ends", ["error"])
+        options["ends"] = ends[0] if len(ends) == 1 else ends
+        try:
+            if "file" in values:
+                if given:
+                    raise reader.error(f"gives a file and {given[0]}; give one of them")
+                path = self.folders.find(values["file"])
+                return table_of_file(path, **options)
+            if "z" in values and len(given) == 3:
+                return table2(values["x"], values["y"], values["z"], **options)
+            if given != ["x", "y"]:
+                raise reader.error("must have a file, or x and y, or x, y and z")
+            return table(values["x"], values["y"], **options)
+        except FileError:
+            raise
+        except (CardanError, ValueError) as error:
+            raise reader.error(str(error).removeprefix(f"table {name!r}: ")) from None
 
     def section(self, name: str) -> Table:
         node = self.top.table("").entries.get(name)
@@ -256,7 +293,7 @@ class _MechanismReader:
             if kind.bodies == 2:
                 on = (values["body1"], values["body2"])
             for what, field in kind.fields.items():
-                if field.form in FUNCTIONS:
+                if field.form in FUNCTIONS and field.form != TABLE:
                     read = {EFFORT: self.efforts, GAP: self.gap}.get(field.form, self.wrenches)
                     values[what] = read(reader, kind, values)
                 elif field.form == MOMENT_AND_FORCE:
@@ -335,6 +372,7 @@ class _MechanismReader:
         for name, node in values["where"].node.entries.items() if "where" in values else ():
             inner = reader.inner(node, f"where.{name}")
             why = function.taken(name) or ("that is a parameter" if name in reader.parameters else "")
+            why = why or ("that is a table" if name in reader.tables else "")
             why = why or ("that is a variable of functions" if name in variables else "")
             if why:
                 raise inner.error(f"cannot have this name: {why}")
@@ -352,7 +390,15 @@ class _MechanismReader:
         with self.adding(reader, reader.owner):
             if type == "coupling":
                 values = entries_of(reader, entries)
-                self.mechanism.couple(name, self.coefficients(values), offset=values.get("offset", 0.0))
+                given = {what: values[what] for what in ("offset", "unit") if what in values}
+                self.mechanism.couple(name, self.coefficients(values), **given)
+                return
+            if type == "relation":
+                values = entries_of(reader, entries)
+                names = [f"q{k + 1}" for k in range(len(values["joints"]))]
+                of_joints = self.expressions(reader, values, [values["value"]], ["number"], dict.fromkeys(names, ()))
+                related = lambda *q: of_joints(**dict(zip(names, q, strict=True)))[0]
+                self.mechanism.couple(name, values["joints"], related, unit=values.get("unit", ""))
                 return
             if type == "user":
                 values = entries_of(reader, entries)
@@ -364,15 +410,15 @@ class _MechanismReader:
             reader = self.on_joint(reader)
             values = entries_of(reader, entries)
             value: NodeReader = values["value"]
-            given: Any = 0.0
+            moved: Any = 0.0
             if values["joint"] in self.kinds and reader.kind and reader.kind.nv == 1:
                 quantities = along(reader, COORDINATE)
                 if value.is_expression:
                     of_time = self.expressions(reader, values, [value], quantities, function.TIME)
-                    given = lambda t: of_time(t=t)[0]
+                    moved = lambda t: of_time(t=t)[0]
                 else:
-                    given = value.number(*quantities)
-            self.mechanism.motion(name, values["joint"], given)
+                    moved = value.number(*quantities)
+            self.mechanism.motion(name, values["joint"], moved)
 
     def constraint_element(self, name: str, kind: ConstraintKind, reader: NodeReader) -> None:
         reader = reader.owned(f"{kind.name} {name!r}")

@@ -24,6 +24,7 @@ from cardan.model.force import FORCES, ForceKind
 from cardan.model.joint import OWN_TYPES, JointType
 from cardan.model.pose import Pose
 from cardan.model.shape import Box, Capsule, Cylinder, Ellipsoid, Extrusion, Mesh, MeshFile, Rod, Shape, Sphere
+from cardan.model.table import ENDS
 
 Schema = dict[str, Any]
 MEASURE: Schema = {"$ref": "#/$defs/measure"}
@@ -394,6 +395,10 @@ def six_axes(what: str) -> Form:
 
 # The tables.
 
+POINTS = Form(
+    lambda reader: [item.quantity().value for item in reader.items()], {"type": "array", "items": MEASURE}
+)  # fmt: skip
+ROWS = Form(lambda reader: [POINTS.read(row) for row in reader.items()], {"type": "array", "items": POINTS.schema})
 VERSION = 1
 
 
@@ -460,6 +465,16 @@ ACTUATORS: Entries = {
     "control": Entry(list_of(number()), "least and largest control"),
     "force": Entry(list_of(number()), "least and largest force"),
 }
+TABLES: Entries = {
+    "file": Entry(TEXT, "a CSV file with the columns x, y and, of a table of two arguments, z; or give the lists"),
+    "x": Entry(POINTS, "the points, ascending; numbers, with units where you like"),
+    "y": Entry(POINTS, "the values; of a table of two arguments the points of the second"),
+    "z": Entry(ROWS, "the values of a table of two arguments: a row for each x"),
+    "smooth": Entry(number(), "continuous derivatives: 2, 1 or 0; 2 unless given"),
+    "ends": Entry(
+        list_of(choice(*ENDS)), "what is outside: error, hold, linear or periodic; error unless given"
+    ),
+}  # fmt: skip
 FRAMES: Entries = {
     "body": Entry(TEXT, "body, or ground", needed=True),
     "at": Entry(POSE, "place on the body"),
@@ -478,6 +493,13 @@ WRENCH: Entries = {
 }
 
 
+def _read_table_name(reader: NodeReader) -> Any:
+    """A table of the file by its name."""
+    if not reader.tables:
+        raise reader.error("names a table, and the file has none; add a section 'tables'")
+    return reader.tables[reader.choice(tuple(reader.tables))]
+
+
 # What a field of `cardan.model` is in a file, by its form.
 FORMS: dict[str, Callable[[Field], Form | None]] = {
     declared.NUMBER: lambda field: number(quantity_of(field.unit)),
@@ -490,6 +512,7 @@ FORMS: dict[str, Callable[[Field], Form | None]] = {
     declared.EFFORT: lambda field: function(many=True),
     declared.WRENCHES: lambda field: None,
     declared.FUNCTION: lambda field: function(),
+    declared.TABLE: lambda field: Form(_read_table_name, TEXT.schema),
     declared.GAP: lambda field: function(many=True),
 }
 
@@ -540,7 +563,8 @@ def _element_entries(owner: str, kind: ForceKind | ConstraintKind, *taken: str) 
     entries = _declared(owner, kind.fields)
     if same := sorted(entries.keys() & {*on, "type", "where", *taken}):
         raise ModelError(f"{owner}: its field {same[0]!r} has the name of another entry; rename it")
-    return on | entries | ({"where": WHERE} if kind.function else {})
+    shares = kind.function and kind.fields[kind.function].form != declared.TABLE
+    return on | entries | ({"where": WHERE} if shares else {})
 
 
 def own_joints() -> dict[str, Entries]:
@@ -562,6 +586,13 @@ CONSTRAINT_TYPES: dict[str, Entries] = {
     "coupling": {
         "coefficients": Entry(named("{A: 1, B: 3}"), "joints and the coefficients of their coordinates", needed=True),
         "offset": Entry(number("number", "angle", "length"), "what the sum of the products is"),
+        "unit": Entry(choice("m", "rad"), "of the sum; that of the joints unless given"),
+    },
+    "relation": {
+        "joints": Entry(list_of(TEXT), "joints with one coordinate each", needed=True),
+        "value": Entry(function(), "what must stay zero; an expression of their coordinates q1, q2, ...", needed=True),
+        "unit": Entry(choice("m", "rad"), "of the value; that of the joints unless given"),
+        "where": WHERE,
     },
     "user": {
         **BODY_LIST,
@@ -582,6 +613,7 @@ SECTIONS: Entries = {
     "name": Entry(TEXT, "name of the mechanism", needed=True),
     "gravity": Entry(vector("acceleration"), "acceleration of free fall in ground axes; [0, 0, -9.81] unless given"),
     "parameters": Entry(None, "numbers by name, for expressions"),
+    "tables": Entry(None, "tables by name, which expressions call as functions: =cam(t)"),
     "bodies": Entry(None, "rigid bodies by name", needed=True),
     "ground": Entry(None, "the shapes of the ground"),
     "joints": Entry(None, "joints by name; one that closes a loop is just another joint"),
@@ -613,6 +645,7 @@ def json_schema() -> Schema:
     inner: dict[str, Schema] = {
         "cardan": {"const": VERSION},
         "parameters": {"type": "object", "additionalProperties": MEASURE},
+        "tables": _by_name(_object(TABLES)),
         "bodies": _by_name(_object(BODIES)),
         "ground": _object(GROUND),
         "joints": _by_name(_by_type(joints)),

@@ -4,6 +4,7 @@ A name is an element's and, after a dot, what is read off it:
 
     tree and cut joints      coordinate, rate, acceleration (tree joints), reaction_force, reaction_moment
     bodies and frames        position, velocity, acceleration, angular_velocity, in ground axes
+    stops, contacts, locks   force along their rows, gap; mode and direction as parameters, of event-driven runs
     force elements           as their kind declares (`model.force`): length, rate, force or torque, power, energy
     motions and couplings    rate, force or torque, power
     constraints of one's own force
@@ -29,8 +30,12 @@ from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.force import Coupling
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
+from cardan.model.modes import has_modes
 from cardan.model.parameter import Parameter
+from cardan.model.row import Law
 from cardan.results.trajectory.quantities import XYZ, SampledStates
+from cardan.structure.dynamics import law_kernel
+from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity, time_argument
 
 if TYPE_CHECKING:
@@ -91,6 +96,8 @@ def _rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
         words = f"{own.owner}: force, or torque, that keeps it"
         of = _part("row_forces", slice(rows[0], rows[-1] + 1) if several else rows[0])
         yield "constraint", NamedQuantity(f"{own.name}.force", labels if several else (), units, words, of)
+    if has_modes(model):
+        yield from _law_rows(model)
     at = 0
     for reading in element_readings(model):
         place = slice(at, at + reading.size) if reading.labels else at
@@ -107,6 +114,24 @@ def _rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
         yield from (("frame", row) for row in _body_rows("frame", name))
     for parameter in model.parameters:
         yield "parameter", _parameter_row(model, parameter)
+
+
+def _law_rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
+    """Forces of elements with laws along their rows, and gaps."""
+    at, m = 0, len(model.lawful_rows)
+    for law in model.laws:
+        rows, labels = law.labels(model.joints), law.names if len(law.rows) > 1 else ()
+        place: Any = slice(at, at + len(rows)) if labels else at
+        units = tuple(row.force_unit for row in rows)
+        words = f"{law.owner}: force, or torque, along its rows; positive opens a gap"
+        yield law.what, NamedQuantity(f"{law.name}.force", labels, units, words, _part("laws", place))
+        gaps = [k for k, own in enumerate(law.laws) if own is Law.UNILATERAL]
+        if gaps:
+            labels = tuple(law.names[k] for k in gaps) if len(gaps) > 1 else ()
+            place = [m + at + k for k in gaps] if labels else m + at + gaps[0]
+            units = tuple(rows[k].unit for k in gaps)
+            yield law.what, NamedQuantity(f"{law.name}.gap", labels, units, f"{law.owner}: gap", _part("laws", place))
+        at += len(rows)
 
 
 def _parameter_row(model: Model, parameter: Parameter) -> NamedQuantity:
@@ -173,6 +198,11 @@ def _coupling_rows(model: Model, coupling: Coupling) -> Iterator[NamedQuantity]:
     units = tuple("N m" if unit == "rad/s" else "N" for unit in rates)
     labels = names if len(names) > 1 else ()
     k = [row.owner for row in model.rows].index(coupling.owner)
+    if coupling.is_relation or coupling.unit:
+        words = f"{coupling.owner}: force, or torque, that keeps it"
+        of = _part("row_forces", k)
+        yield NamedQuantity(f"{coupling.name}.force", (), (model.rows[k].force_unit,), words, of)
+        return
     factor = coupling.coefficients if labels else coupling.coefficients[0]
 
     def force(run: Trajectory) -> np.ndarray:
@@ -214,9 +244,17 @@ def _row_forces(s: SampledStates) -> np.ndarray:
     return -np.asarray(multipliers(s.model, s.q, s.v, s.tau, t=s.t))
 
 
+def _laws(s: SampledStates) -> np.ndarray:
+    """Forces and then gaps (..., n, 2 m) of the m rows with laws."""
+    tau = np.zeros(s.model.nv) if s.tau is None else s.tau
+    kernel = law_kernel(s.model, formulation_of(s.model, s.formulation))
+    return np.asarray(kernel(s.q, s.v, tau, *time_argument(s.model, s.t)))
+
+
 SAMPLED: dict[str, Callable[[SampledStates], np.ndarray]] = {
     "readings": _readings,
     "row_forces": _row_forces,
+    "laws": _laws,
 }
 """What named quantities are part of."""
 
