@@ -35,6 +35,7 @@ from cardan.model.row import Law
 from cardan.structure.kernels import function_of
 from cardan.structure.rows import kept_rows
 
+TOUCHES = 1e-9  # m or rad: a gap up to this is closed
 ROUNDING = 1e-14  # m/s or rad/s: rates of rows below count as zero
 
 
@@ -186,7 +187,7 @@ def _active(model: Model, rows: Rows) -> Matrix:
     for law, numbers in row_numbers(model):
         for k, own in zip(numbers, law.laws, strict=True):
             switched = law.number("closed") > 0.5 if own is Law.SWITCHED else 1
-            found.append(rows.phi[k] <= 0 if own is Law.UNILATERAL else ca.SX(switched))
+            found.append(rows.phi[k] <= TOUCHES if own is Law.UNILATERAL else ca.SX(switched))
     return ca.vertcat(ca.SX(0, 1), *found)
 
 
