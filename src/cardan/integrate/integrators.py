@@ -275,7 +275,8 @@ class Moreau(Integrator):
     Impacts and friction are part of the step: it stops at none of them, however many there are.
 
     Args:
-        impact: law of impacts: "newton" or "poisson".
+        impact: law of impacts: "newton", "poisson", or "sequential": of several contacts one after the other by
+            Newton's law, always the one that closes fastest, as in Newton's cradle.
 
     """
 
@@ -286,13 +287,16 @@ class Moreau(Integrator):
     has_states = True
     has_gpu = True
     laws = STEPS
-    rules = ("newton", "poisson")
+    rules = ("newton", "poisson", "sequential")
     impact: str = "newton"
 
     def __post_init__(self) -> None:
         """Check the options."""
         if self.impact not in self.rules:
-            raise InputError(f"Moreau: impact must be 'newton' or 'poisson', got {shown(self.impact)}")
+            raise InputError(
+                f"Moreau: impact must be {', '.join(map(repr, self.rules[:-1]))} or {self.rules[-1]!r}, got "
+                f"{shown(self.impact)}"
+            )
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
