@@ -40,7 +40,9 @@ def test_error_control_sees_the_states():
     fast = swing(fast={"value": 1.0, "rate": lambda s: -200.0 * s["fast"]})
     run = cd.simulate(fast, 0.1, samples=11, rtol=1e-9, atol=1e-12)
     assert np.abs(run["fast"] - np.exp(-200 * run.time)).max() < 1e-7
-    assert run.statistics["steps"] > 2 * cd.simulate(swing(), 0.1, samples=11, rtol=1e-9, atol=1e-12).statistics["steps"]
+    assert (
+        run.statistics["steps"] > 2 * cd.simulate(swing(), 0.1, samples=11, rtol=1e-9, atol=1e-12).statistics["steps"]
+    )
 
 
 @pytest.mark.parametrize(("method", "step"), METHODS)

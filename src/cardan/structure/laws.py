@@ -99,7 +99,9 @@ class ImpactPhases:
         sizes |= {"R0": (3 * joints,), "R": (3 * joints, m), "restitution": (m,)}
         return tuple(Port(name, shape) for name, shape in sizes.items())
 
-    def _kernel(self, name: str, outputs: dict[str, int], record: Any, first: tuple[Port, ...] = (), last: Any = ()) -> Any:
+    def _kernel(
+        self, name: str, outputs: dict[str, int], record: Any, first: tuple[Port, ...] = (), last: Any = ()
+    ) -> Any:
         key = hashlib.sha256(f"{self.model.key} laws {self.rule} {name} {FOUND}".encode()).hexdigest()
         made = tuple(Port(n, (size,) if n != "left" else ()) for n, size in outputs.items())
         program = Program(name, (*first, *self._ports, *last), made, key, record)
