@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.complementarity import Complementarity, FrictionRows
-from cardan.algebra.matrix import Matrix, Scalar, as_graph, dot, where, zeros
+from cardan.algebra.matrix import Matrix, as_graph, dot, where, zeros
 from cardan.formulation.dynamics import parts_at, time_port
 from cardan.formulation.elements import Loads, constraint_forces, with_wrenches
 from cardan.formulation.formulation import Parts
-from cardan.formulation.quantity import Inputs, Quantity, fixed, port_shape
+from cardan.formulation.quantity import Inputs, Quantity, fixed
 from cardan.formulation.rows import Rows
 from cardan.formulation.spatial import SPATIAL
 from cardan.model.force import Coupling
@@ -42,7 +42,7 @@ from cardan.model.row import Law
 
 ITERATIONS = 12  # of `Complementarity.iteration`: 99 of 100 random problems of up to nine rows take fewer
 SOLVABLE = 1e-6  # relative residual: with more the law of restitution has no solution, and there is none
-SLOW = 1e-2  # of what a step changes of a sliding velocity: below it counts as at rest
+SLOW = 1e-3  # of what a step changes of a sliding velocity: below it counts as at rest
 NEWTON, POISSON = RULES = ("newton", "poisson")
 
 
@@ -290,8 +290,3 @@ def lawful_state(model: Model) -> Quantity:
         return [rows.phi, rows.J @ inputs["v"] - rows.beta]
 
     return Quantity("lawful_state", ("q", "v", *time_port(model)), (("phi", fixed(m)), ("u", fixed(m))), write=write)
-
-
-def step_bounds(motion: LawfulMotion, u: Matrix, h: Scalar) -> Bounds:
-    """Bounds for forces that act through a step of length h, from rates u (m,) before."""
-    return bounds_at(motion, u, h * motion.b)

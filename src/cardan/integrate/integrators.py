@@ -283,6 +283,7 @@ class Moreau(Integrator):
     elsewhere = ("moreau_jean", "time_stepping", "timestepping", "nonsmooth", "siconos")
     summary = "time stepping with impacts and friction, order 1, fixed steps"
     chooses_steps = False
+    has_states = True
     has_gpu = True
     laws = STEPS
     rules = ("newton", "poisson")

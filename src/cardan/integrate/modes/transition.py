@@ -53,14 +53,14 @@ class LawTransition(Transition):
             s = laws.state(at.t, at.q, v, tau, at.p)
         found = laws.chosen(s, closed)
         v += np.einsum("kij,kj->ki", s.Y, _stopping(s, found.mode == CLOSED))
-        wrong: np.ndarray = failed | ~found.found | ~found.single
+        wrong = failed | np.logical_not(found.found & found.single)
         return Jump(v, laws.with_modes(at.p, found, s, at.q), wrong, message or laws.why(found, at.q, "forces"))
 
     def _violated(self, at: Moment, s: LawState, inside: np.ndarray) -> Jump:
         i, r = (int(x[0]) for x in np.nonzero(inside))
         row = self.laws.model.lawful_rows[r]
         why = f"{row.name!r} is violated: its gap is {s.phi[i, r]:.6g} {row.unit}, and must not be negative"
-        return Jump(at.v, at.p, inside.any(axis=1), why)
+        return Jump(at.v, at.p, np.asarray(inside.any(axis=1)), why)
 
 
 def _stopping(s: LawState, rows: np.ndarray) -> np.ndarray:

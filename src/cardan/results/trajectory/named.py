@@ -121,7 +121,7 @@ def _law_rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
     at, m = 0, len(model.lawful_rows)
     for law in model.laws:
         rows, labels = law.labels(model.joints), law.names if len(law.rows) > 1 else ()
-        place = slice(at, at + len(rows)) if labels else at
+        place: Any = slice(at, at + len(rows)) if labels else at
         units = tuple(row.force_unit for row in rows)
         words = f"{law.owner}: force, or torque, along its rows; positive opens a gap"
         yield law.what, NamedQuantity(f"{law.name}.force", labels, units, words, _part("laws", place))
