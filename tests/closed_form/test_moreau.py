@@ -48,8 +48,8 @@ def test_block_thrown_up_a_slope(mu: float) -> None:
     top, stopped = v0**2 / 2 / up, v0 / up
     expected = top - max(down, 0.0) / 2 * (1.0 - stopped) ** 2
     assert abs(run.q[-1, 0] - expected) < 2e-3
-    if down < 0:  # it stays where it is, to the bit
-        assert run.v[-1, 0] == 0 and run.q[-1, 0] == run.q[-3, 0]
+    if down < 0:  # it stays where it is
+        assert abs(run.v[-1, 0]) < 1e-12 and abs(run.q[-1, 0] - run.q[-3, 0]) < 1e-13
 
 
 def test_stick_slip_oscillator() -> None:

@@ -402,8 +402,8 @@ class Elements:
         owner = self._claim_force("coupling", name)
         if not isinstance(coefficients, Mapping):
             raise ModelError(
-                f"{owner}: coefficients must be a dict of joint names and numbers, got {coefficients!r}; a list of joints "
-                "needs a function of their coordinates"
+                f"{owner}: coefficients must be a dict of joint names and numbers, got {coefficients!r}; a list of "
+                "joints needs a function of their coordinates"
             )
         on, values = [], []
         for joint, value in coefficients.items():
