@@ -161,7 +161,7 @@ GOOD = "x: [0, 1, 2, 3], y: [0, 1, 2, 3]"
         (f"{GOOD}, ends: hlod", "=lift(t)", "did you mean 'hold'?"),
         (f"{GOOD}, smooth: 5", "=lift(t)", "smooth must be 0, 1 or 2"),
         (GOOD, "=lift(t, q)", "lift takes 1 argument, got 2"),
-        (GOOD, "=lft(t)", "'lft' is neither a function of this format nor a table; did you mean 'lift'?"),
+        (GOOD, "=lft(t)", "'lft' is not a function of this format, nor a table of the file; did you mean 'lift'?"),
         (GOOD, "=lift(5)", "'lift' is a table, and 5 is outside it"),
     ],
 )

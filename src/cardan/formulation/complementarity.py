@@ -28,11 +28,11 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.complementarity import Complementarity, FrictionRows
-from cardan.algebra.matrix import Matrix, Scalar, as_graph, dot, where, zeros
+from cardan.algebra.matrix import Matrix, as_graph, dot, where, zeros
 from cardan.formulation.dynamics import parts_at, time_port
 from cardan.formulation.elements import Loads, constraint_forces, with_wrenches
 from cardan.formulation.formulation import Parts
-from cardan.formulation.quantity import Inputs, Quantity, fixed, port_shape
+from cardan.formulation.quantity import Inputs, Quantity, fixed
 from cardan.formulation.rows import Rows
 from cardan.formulation.spatial import SPATIAL
 from cardan.model.force import Coupling
@@ -42,8 +42,11 @@ from cardan.model.row import Law
 
 ITERATIONS = 12  # of `Complementarity.iteration`: 99 of 100 random problems of up to nine rows take fewer
 SOLVABLE = 1e-6  # relative residual: with more the law of restitution has no solution, and there is none
-SLOW = 1e-2  # of what a step changes of a sliding velocity: below it counts as at rest
+SLOW = 1e-3  # of what a step changes of a sliding velocity: below it counts as at rest
+CLOSING = 1e-9  # m/s or rad/s: contacts that close slower are at rest
+DISC_SWEEPS = 8
 NEWTON, POISSON = RULES = ("newton", "poisson")
+SEQUENTIAL = "sequential"  # Newton's law, one contact after the other
 
 
 @dataclass(frozen=True)
@@ -228,6 +231,31 @@ def second_forces(bounds: Bounds, rule: str, x: Matrix, y: Matrix) -> Matrix:
     return y if rule == NEWTON else x + bounds.restitution * x + y
 
 
+def one_after_the_other(bounds: Bounds, first: Complementarity, model: Model, u: Matrix) -> Matrix:
+    """Forces (m,) of impacts in sequence, from rates u (m,): always the contact that closes fastest, by Newton's law.
+
+    Of contacts that never cease to close, such as those of e < 1 among three bodies, there are as many impacts as fit.
+    """
+    import casadi as ca
+
+    impulsive = replace(bounds, constant=0 * bounds.constant, R0=0 * bounds.R0)
+    unilateral, x = list(first.unilateral), ca.SX(first.m, 1)
+    for _ in range(2 * len(unilateral) + 2):
+        rate = first.rate(x) - first.b + u
+        closing = [where(first._is_active(i), ca.fmin(rate[i] + CLOSING, 0), 0.0) for i in unilateral]
+        least, taken, mask = ca.mmin(ca.vertcat(*closing)), ca.SX(1, 1), ca.SX(first.m, 1)
+        for i, speed in zip(unilateral, closing, strict=True):
+            chosen = ca.logic_and(ca.logic_and(speed < 0, speed == least), ca.logic_not(taken))
+            mask[i], taken = chosen, ca.logic_or(taken, chosen)
+        b = rate + bounds.restitution * mask * ca.fmin(rate, 0)
+        one = impulsive.problem(model, first.W, b, mask)
+        own = ca.SX(first.m, 1)
+        for _ in range(1 if all(len(f.rows) == 1 for f in first.friction) else DISC_SWEEPS):
+            own = one.sweep(own)
+        x = x + where(taken, own, 0.0)
+    return x
+
+
 def without_gain(first: Complementarity, u: Matrix, x: Matrix, y: Matrix) -> Matrix:
     """Forces between x, without restitution, and y, as near to y as leaves no gain of energy.
 
@@ -290,8 +318,3 @@ def lawful_state(model: Model) -> Quantity:
         return [rows.phi, rows.J @ inputs["v"] - rows.beta]
 
     return Quantity("lawful_state", ("q", "v", *time_port(model)), (("phi", fixed(m)), ("u", fixed(m))), write=write)
-
-
-def step_bounds(motion: LawfulMotion, u: Matrix, h: Scalar) -> Bounds:
-    """Bounds for forces that act through a step of length h, from rates u (m,) before."""
-    return bounds_at(motion, u, h * motion.b)

@@ -12,6 +12,7 @@ import numpy as np
 
 from cardan.algebra.spatial import inertia_about_origin
 from cardan.errors import CardanError, ModelError, UnknownNameError, nearest, no_attribute
+from cardan.model.actuator import ACTUATOR, numbers_of
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.call_errors import with_call_errors
 from cardan.model.constraint_builder import ConstraintElements
@@ -278,6 +279,18 @@ class Mechanism(ConstraintElements):
         gain, bias = float(numbers(owner, "gain", gain, ())), frozen(numbers(owner, "bias", bias, (3,)))
         self._actuators[name] = Actuator(name, kind, joint, along, gain, bias, ranges[0], ranges[1])
         return name
+
+    def actuate(self, name: str) -> str:
+        """Make an actuator drive its joint, as a force element with its name, and return the name.
+
+        Its command is the number "name.command", 0 at first: free it with `model.free`, and give it with `model.at`, by
+        events, or over time with `cd.simulate(..., inputs=...)`.
+        """
+        if name not in self._actuators:
+            raise UnknownNameError(f"actuator {name!r}: it is not one of the actuators{nearest(name, self._actuators)}")
+        actuator = self._actuators[name]
+        kind = self._joints[actuator.joint].kind
+        return self.force(name, ACTUATOR, actuator.joint, **numbers_of(actuator, kind.nq != kind.nv))
 
     def build(self, *, snapping: float | None = None, cut: Sequence[str] | None = None) -> Model:
         """Validate the mechanism and freeze it.

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Actuator:
-    """A named input on a joint, carried as data: it does not act by itself.
+    """A named input on a joint, carried as data: `Mechanism.actuate` and `cd.load(..., actuators=True)` make it drive.
 
     With control `u`, its force is `F = gain u + bias[0] + bias[1] (gear . q) + bias[2] (gear . v)`, and it drives the
     joint with `gear F` (N m or N); `gear` has a number for each rate of the joint. `control` and `force` are ranges of
@@ -446,8 +446,8 @@ class Model:
         if self.laws:
             names = ", ".join(repr(law.name) for law in self.laws)
             raise ModelError(
-                f"{what}: model {self.name!r} has stops, friction that sticks or locks, {names}, whose forces depend on "
-                f"what moves and how; {instead}"
+                f"{what}: model {self.name!r} has stops, friction that sticks or locks, {names}, whose forces depend "
+                f"on what moves and how; {instead}"
             )
 
     @property
@@ -512,7 +512,10 @@ class Model:
         if self.parameters:
             lines.append(f"free, shown here at nominal values: {', '.join(self.parameters.names)}")
         if self.actuators:
-            lines.append(f"actuators, as data: {', '.join(f'{a.name} ({a.kind})' for a in self.actuators)}")
+            driving = {force.name for force in self.forces if force.kind.name == "actuator"}
+            for what, acts in (("actuators", True), ("actuators, as data", False)):
+                listed = ", ".join(f"{a.name} ({a.kind})" for a in self.actuators if (a.name in driving) == acts)
+                lines += [f"{what}: {listed}"] if listed else []
         if self.states:
             lines.append(f"states: {', '.join(self.states)}")
         lines += [f"lost: {loss}" for loss in self.losses]

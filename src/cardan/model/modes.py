@@ -32,9 +32,7 @@ _WITH_MODES: Slot[None, Model] = Slot("model with the modes of its rows as free 
 
 def has_modes(model: Model) -> bool:
     """Whether the modes of the model's rows with laws are numbers of it that a run may change."""
-    return any(name.rpartition(".")[2] == MODE for name in model.parameters.names) or any(
-        MODE in law.numbers for law in model.laws
-    )
+    return any(MODE in law.numbers for law in model.laws)
 
 
 def is_switched(law: LawfulElement) -> bool:
@@ -75,7 +73,7 @@ def without_modes(model: Model) -> Model:
     """The model as it was before `with_modes`, with its free numbers at their nominal values."""
     if not has_modes(model):
         return model
-    added = [p.name.rpartition(".")[2] == MODE for p in model.parameters].index(True)
+    added = [p.place[0] == "force" and p.place[2] == MODE for p in model.parameters].index(True)
     hidden = (MODE, DIRECTION)
     forces = tuple(
         replace(force, numbers={what: x for what, x in force.numbers.items() if what not in hidden})

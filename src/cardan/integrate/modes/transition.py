@@ -12,7 +12,7 @@ from cardan.integrate.transition import Jump, Moment, Transition
 from cardan.model.model import Model
 from cardan.model.row import Law
 from cardan.structure.law_choice import CLOSED
-from cardan.structure.law_state import NEWTON, LawState, law_rows_of
+from cardan.structure.law_state import NEWTON, SEQUENTIAL, LawState, law_rows_of
 
 VIOLATED = 1e-7  # m or rad: a state that is this far inside a stop is refused
 
@@ -45,7 +45,8 @@ class LawTransition(Transition):
         hit, failed, message = laws.hit(s, closed), np.zeros(len(v), dtype=bool), ""
         if hit.any():
             part = s.of(hit)
-            P, found = laws.impact(part, closed[hit], bounce * laws.bouncing(part, at.q[hit]), self.rule)
+            e = part.restitution if self.rule == SEQUENTIAL else laws.bouncing(part, at.q[hit])
+            P, found = laws.impact(part, closed[hit], bounce * e, self.rule)
             v[hit] += np.einsum("kij,kj->ki", part.Y, P)
             failed[hit], message = ~found.found, laws.why(found, at.q[hit], "impulses")
             for i, own in zip(np.flatnonzero(hit), P, strict=True):
@@ -53,14 +54,14 @@ class LawTransition(Transition):
             s = laws.state(at.t, at.q, v, tau, at.p)
         found = laws.chosen(s, closed)
         v += np.einsum("kij,kj->ki", s.Y, _stopping(s, found.mode == CLOSED))
-        wrong: np.ndarray = failed | ~found.found | ~found.single
+        wrong = failed | np.logical_not(found.found & found.single)
         return Jump(v, laws.with_modes(at.p, found, s, at.q), wrong, message or laws.why(found, at.q, "forces"))
 
     def _violated(self, at: Moment, s: LawState, inside: np.ndarray) -> Jump:
         i, r = (int(x[0]) for x in np.nonzero(inside))
         row = self.laws.model.lawful_rows[r]
         why = f"{row.name!r} is violated: its gap is {s.phi[i, r]:.6g} {row.unit}, and must not be negative"
-        return Jump(at.v, at.p, inside.any(axis=1), why)
+        return Jump(at.v, at.p, np.asarray(inside.any(axis=1)), why)
 
 
 def _stopping(s: LawState, rows: np.ndarray) -> np.ndarray:

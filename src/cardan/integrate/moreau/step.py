@@ -6,9 +6,10 @@
 
 with the laws of the rows `J_c` for the impulses `P = h x` of the step: rows whose gap is closed at `q_m` push, friction
 sticks or slides (`model.law`). `M`, `J`, `beta` and `gamma` are those of the middle; with `gamma`, which has the rates
-of `J` and `beta`, they give the rates u at the start and u+ at the end of the step. `a` is the average acceleration of
-the step before. Impacts and the motion between them are one and the same problem; several impacts in a step are no
-special case. Velocities obey Newton's law, `u+ + e min(u, 0) >= 0`, or Poisson's (`formulation.complementarity`).
+of `J` and `beta`, they give the rates u at the start and u+ at the end of the step; with an impact, after which `gamma`
+is another, it is left out. `a` is the average acceleration of the step before. Impacts and the motion between them are
+one and the same problem; several impacts in a step are no special case. Velocities obey Newton's law,
+`u+ + e min(u, 0) >= 0`, or Poisson's (`formulation.complementarity`).
 
 The method has order 1, and order 2 in motion without impacts and changes from sticking to sliding. At the end of a step
 `structure.projection` brings loops back, as in every explicit method. Source: J. J. Moreau, in Nonsmooth Mechanics and
@@ -22,16 +23,19 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from cardan.algebra.matrix import Matrix, Scalar, where
-from cardan.formulation.complementarity import Bounds, has_restitution, lawful_motion, step_bounds
+from cardan.formulation.complementarity import Bounds, bounds_at, has_restitution, lawful_motion, row_numbers
 from cardan.formulation.dynamics import entering_power, parts_at, time_port
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Inputs, Quantity, fixed, port_shape
+from cardan.formulation.rows import Rows
 from cardan.formulation.spatial import SPATIAL
 from cardan.integrate.explicit.step import ExplicitEquations, Graphs
 from cardan.model.model import Model
+from cardan.model.row import Law
 from cardan.structure.kernels import function_of
 from cardan.structure.rows import kept_rows
 
+TOUCHES = 1e-9  # m or rad: a gap up to this is closed
 ROUNDING = 1e-14  # m/s or rad/s: rates of rows below count as zero
 
 
@@ -114,17 +118,19 @@ class MoreauGraphs(Graphs):
 
     def terms_at(self, t: Scalar, q: Matrix, v: Matrix, a: Matrix, h: Matrix, given: Any) -> tuple[Terms, Matrix]:
         """The terms of a step from a state, and `q_m`."""
-        q_m = self.normalised(q + h / 2 * self.rates(q, v, given))
+        q_m = unit_quaternions(self.motion.model, q + h / 2 * self.rates(q, v, given))
         time = (t + h / 2,) if self.motion.model.depends_on_time else ()
         found = self.terms.call([q_m, v + h / 2 * a, given.tau, v, h, *time, *given.parameters])
         return Terms(*found), q_m
 
-    def stage_of(self, v: Matrix, h: Matrix, terms: Terms, q_m: Matrix, x: Matrix, given: Any) -> Any:
+    def stage_of(
+        self, t: Scalar, v: Matrix, h: Matrix, terms: Terms, q_m: Matrix, x: Matrix, given: Any
+    ) -> tuple[Matrix, Matrix, Matrix]:  # fmt: skip
         """`k` of the step: average rates, acceleration and power, with forces x (m,) of the rows."""
         import casadi as ca
 
         a = terms.a0 + terms.Y @ x
-        kq = self.rates(q_m, v + h / 2 * a, given)
+        kq = self.all_rates(t + h / 2, q_m, v + h / 2 * a, given)
         both = terms.u + terms.b + terms.W @ x
         moving = ca.fabs(both) > ROUNDING  # a row that sticks does no work
         return kq, a, terms.P + ca.dot(x, where(moving, both, 0.0)) / 2
@@ -142,7 +148,10 @@ def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree
         parts = parts_at(model, SPATIAL, state)
         kept = parts.rows.kept(list(tree_rows))
         per_second = where(h > 0, 1 / where(h > 0, h, 1.0), 0.0)
-        held = per_second * (kept.beta - kept.J @ v) + kept.gamma / 2
+        contacts = SPATIAL.lawful_rows(parts.kin, parts.loads, model.nv)
+        active = _active(model, contacts)
+        carried = 1 - _hits(contacts, active, v, h, parts.rates - v)
+        held = per_second * (kept.beta - kept.J @ v) + carried * kept.gamma / 2
         motion, own, own_rows, lam = lawful_motion(parts, tree_rows, gamma=held), parts, tree_rows, None
         if formulation is not SPATIAL:
             own, own_rows = parts_at(model, formulation, state), rows
@@ -153,12 +162,12 @@ def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree
         a0 = motion.a0
         lam = motion.lam0 if lam is None else lam
         P = entering_power(own, inputs["tau"], own_rows, lam)
-        J = motion.rows.J
-        u = J @ v - motion.rows.beta + h / 2 * motion.rows.gamma
-        bounds = step_bounds(motion, u, h)
-        active = motion.rows.phi <= 0
+        J, gamma = contacts.J, carried * contacts.gamma
+        u = J @ v - contacts.beta + h / 2 * gamma
+        change = h * (J @ a0 - gamma)
+        bounds = bounds_at(motion, u, change)
         terms = Terms(
-            a0, P, motion.Y, h * motion.W, u + h * motion.b, u, active, bounds.constant, bounds.coefficient, bounds.R0,
+            a0, P, motion.Y, h * motion.W, u + change, u, active, bounds.constant, bounds.coefficient, bounds.R0,
             bounds.R, bounds.restitution,
         )  # fmt: skip
         return [ca.SX(getattr(terms, name)) for name in TERMS]
@@ -168,6 +177,41 @@ def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree
     shapes = {name: own[name] if name in own else port_shape(model, name) for name in ports}
     outputs = tuple((name, fixed(*sizes[name])) for name in TERMS)
     return Quantity("moreau_step", ports, outputs, write=write, shapes=shapes)
+
+
+def unit_quaternions(model: Model, q: Matrix) -> Matrix:
+    """Coordinates with quaternions brought back to unit length."""
+    import casadi as ca
+
+    q = ca.SX(q)
+    for at in model.quaternions:
+        q[at] = q[at] / ca.norm_2(q[at])
+    return q
+
+
+def _active(model: Model, rows: Rows) -> Matrix:
+    """Which rows (m,) take part: gaps that are closed, locks and latches that are, and all friction."""
+    import casadi as ca
+
+    found = []
+    for law, numbers in row_numbers(model):
+        for k, own in zip(numbers, law.laws, strict=True):
+            switched = law.number("closed") > 0.5 if own is Law.SWITCHED else 1
+            found.append(rows.phi[k] <= TOUCHES if own is Law.UNILATERAL else ca.SX(switched))
+    return ca.vertcat(ca.SX(0, 1), *found)
+
+
+def _hits(rows: Rows, active: Matrix, v: Matrix, h: Matrix, half: Matrix) -> Matrix:
+    """Whether a closed gap closes faster than a step changes its rate; `half` is what half a step changes of v."""
+    import casadi as ca
+
+    found: Any = ca.SX(1, 1)
+    for k, label in enumerate(rows.labels):
+        if label.law is Law.UNILATERAL:
+            rate = rows.J[k, :] @ v - rows.beta[k] + h / 2 * rows.gamma[k]
+            slow = 2 * ca.fabs(rows.J[k, :] @ half) + h * ca.fabs(rows.gamma[k])
+            found = ca.logic_or(found, ca.logic_and(active[k], rate < -slow))
+    return found
 
 
 def _sizes(model: Model) -> dict[str, tuple[int, ...]]:

@@ -16,7 +16,16 @@ import numpy as np
 from cardan.algebra.complementarity import Complementarity
 from cardan.algebra.matrix import Matrix, where
 from cardan.errors import InputError
-from cardan.formulation.complementarity import NEWTON, SOLVABLE, second_forces, second_phase, solved, without_gain
+from cardan.formulation.complementarity import (
+    NEWTON,
+    SEQUENTIAL,
+    SOLVABLE,
+    one_after_the_other,
+    second_forces,
+    second_phase,
+    solved,
+    without_gain,
+)
 from cardan.integrate.explicit.step import STATE, ExplicitState, Step
 from cardan.integrate.explicit.stepper import ExplicitKernels, ExplicitStepper
 from cardan.integrate.kernel import Given
@@ -27,18 +36,20 @@ from cardan.structure.laws import gaps_and_rates
 
 PASSES = 24  # for one step; then it is taken with the forces found so far
 AFRESH = 8  # passes after which the forces begin with zero again
+STALLED = 4, 0.9  # passes after which a step is taken if the last one left more than this part of the residual
 FOUND = 1e-12  # relative residual at which forces are found
 VIOLATED = 1e-7  # m or rad
-MORE = ("x", "y", "tries")
+MORE = ("force", "restoring", "tries", "left")
 
 
 @dataclass
 class MoreauState(ExplicitState):
-    """With the forces `x`, `y` (m,) of the two phases of an impact, and how many passes this step has taken."""
+    """With the forces (m,) of the two phases of an impact, the passes of this step and what the last one left."""
 
-    x: Matrix
-    y: Matrix
+    force: Matrix
+    restoring: Matrix
     tries: Matrix
+    left: Matrix
 
 
 @dataclass(frozen=True)
@@ -58,7 +69,7 @@ class MoreauKernels(ExplicitKernels):
 
     @property
     def _shapes(self) -> dict[str, tuple[int, ...]]:
-        m: dict[str, tuple[int, ...]] = {"x": (self._m,), "y": (self._m,), "tries": ()}
+        m: dict[str, tuple[int, ...]] = {"force": (self._m,), "restoring": (self._m,), "tries": (), "left": ()}
         return super()._shapes | m
 
     def _symbols(self) -> tuple[Any, ExplicitState, Given, list[Any]]:
@@ -75,18 +86,22 @@ class MoreauKernels(ExplicitKernels):
         graphs, s, given, data = self._symbols()
         assert isinstance(graphs, MoreauGraphs) and isinstance(s, MoreauState)
         state, control, h, finish = step_of(graphs, s, given)
-        terms, q_m = graphs.terms_at(s.t, s.q, s.v, s.a, h, given)
+        at = given.with_states(s.x, self.motion.states)
+        terms, q_m = graphs.terms_at(s.t, s.q, s.v, s.a, h, at)
         marches = step_of == self._controlled_step
         if not self._m:
             forces, left, ready = _Forces(ca.SX(0, 1), ca.SX(0, 1), ca.SX(0, 1)), ca.SX(1, 1), ca.SX(1)
         else:
             fresh = s.tries == AFRESH
-            start = where(fresh, 0.0, s.x), where(fresh, 0.0, s.y)
+            start = where(fresh, 0.0, s.force), where(fresh, 0.0, s.restoring)
             forces, left, largest = self._forces(terms, start if marches else None)
-            ready = ca.logic_or(largest <= FOUND, s.tries >= PASSES - 1) if marches else ca.SX(1)
+            stalls = ca.logic_and(s.tries >= STALLED[0], largest > STALLED[1] * s.left)
+            over = ca.logic_or(s.tries >= PASSES - 1, stalls)
+            ready = ca.logic_or(largest <= FOUND, over) if marches else ca.SX(1)
         length = where(ready, h, 0.0) if marches and self._m else h
-        k = graphs.stage_of(s.v, h, terms, q_m, forces.all, given)
-        after, busy = finish(Step(s.t, s.q, s.v, length, [k]))
+        k = graphs.stage_of(s.t, s.v, h, terms, q_m, forces.all, at)
+        y = ca.vertcat(s.q, s.x) if self.motion.states else s.q
+        after, busy = finish(Step(s.t, y, s.v, length, [k]))
         names = self.names if marches else self.stepped
         new = dict(zip(names, after, strict=False))
         new["a"] = where(length > 0, k[1], s.a)
@@ -94,7 +109,8 @@ class MoreauKernels(ExplicitKernels):
             waits = ca.logic_and(h > 0, ca.logic_not(ready))
             new["steps"] = where(waits, s.steps, new["steps"])
             new["e"] = ca.fmax(s.e, where(length > 0, left, 0.0))
-            new |= {"x": forces.first, "y": forces.second, "tries": where(waits, s.tries + 1, 0.0)}
+            new |= {"force": forces.first, "restoring": forces.second, "tries": where(waits, s.tries + 1, 0.0)}
+            new["left"] = largest
         others = after[len(names) :]  # the bracket of trial steps
         step = ca.Function("step", [*state, *control, *data], [*new.values(), *others, busy])
         return March(((step, 1),), len(state))
@@ -111,6 +127,12 @@ class MoreauKernels(ExplicitKernels):
         if not self.motion.restitutes:
             return _Forces(x, 0 * x, x), left, left
         rule = self.motion.rule
+        if rule == SEQUENTIAL:
+            done = one_after_the_other(terms.bounds, first, self.model, terms.u)
+            y, more = _improved(self._problem(replace(terms, b=first.rate(done))), None if start is None else start[1])
+            restores = more <= SOLVABLE
+            every = where(restores, without_gain(first, terms.u, x, done + y), x)
+            return _Forces(x, y, every), left, ca.fmax(left, more)
         b, bounds = second_phase(terms.bounds, first, rule, terms.u, x)
         second = self._problem(replace(terms, b=b, constant=bounds.constant))
         y, more = _improved(second, start[1] if start is not None else x if rule == NEWTON else None)
@@ -164,4 +186,5 @@ class MoreauStepper(ExplicitStepper):
 
     def _first(self, q: np.ndarray, v: np.ndarray) -> States:
         m, B = len(self.model.lawful_rows), len(q)
-        return super()._first(q, v) | {"x": np.zeros((B, m)), "y": np.zeros((B, m)), "tries": np.zeros(B)}
+        sizes = {"force": (B, m), "restoring": (B, m), "tries": (B,), "left": (B,)}
+        return super()._first(q, v) | {name: np.zeros(shape) for name, shape in sizes.items()}

@@ -264,8 +264,9 @@ class _Parser:
 
     def function(self, name: str, start: int) -> Expression:
         if name not in self.functions:
+            table = ", nor a table of the file" if len(self.functions) > len(FUNCTIONS) else ""
             raise ExpressionError(
-                f"{name!r} is neither a function of this format nor a table{nearest(name, self.functions)}",
+                f"{name!r} is not a function of this format{table}{nearest(name, self.functions)}",
                 (start, start + len(name)),
             )
         arguments = self.parenthesis(many=True)
