@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from cardan.algebra.matrix import Matrix, constant, dot, eye, segment, stack, zeros
 from cardan.formulation import elements
 from cardan.formulation.elements import Loads, loads_at, with_wrenches
@@ -18,8 +20,10 @@ from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velo
 from cardan.formulation.recursion import Nodes
 from cardan.formulation.tree import TreeFormulation, stacked_drives
 from cardan.model.force import BodyPose
+from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.model.plane import in_plane
+from cardan.model.row import RowTable
 from cardan.model.tree import GROUND
 
 
@@ -156,7 +160,7 @@ def reactions_in_plane(model: Model, formulation: Formulation, rows: Sequence[in
 
 def multipliers(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
     """`lam` (nl,) of a formulation's constraint rows; zero for those left out of `rows`."""
-    nl = len(shape_of(model, formulation).rows)
+    nl = len(outline_of(model, formulation).rows)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         parts = parts_at(model, formulation, inputs)
@@ -167,8 +171,8 @@ def multipliers(model: Model, formulation: Formulation, rows: Sequence[int]) -> 
 
 def equations_of_motion(model: Model, formulation: Formulation) -> Quantity:
     """`M`, `f`, `J`, `gamma`, `beta` and `phi` in the formulation's own rates, at a state of the tree."""
-    shapes = shape_of(model, formulation)
-    n, nl = shapes.M.shape[0], len(shapes.rows)
+    outline = outline_of(model, formulation)
+    n, nl = outline.nv, len(outline.rows)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         parts = parts_at(model, formulation, inputs)
@@ -228,6 +232,28 @@ def shape_of(model: Model, formulation: Formulation) -> Parts:
 
     q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
     return parts_at(model, formulation, {"q": q, "v": v})
+
+
+@dataclass(frozen=True)
+class PartsOutline:
+    """What is known of a formulation's equations without their graphs: rates, rows, and lent inertia (nv, nv)."""
+
+    nv: int
+    rows: RowTable
+    lent: np.ndarray | None
+
+
+_OUTLINES: Slot[str, PartsOutline] = Slot("sizes and rows of the equations, by formulation")
+
+
+def outline_of(model: Model, formulation: Formulation) -> PartsOutline:
+    """Sizes and rows of a formulation's equations; they are written once for it."""
+
+    def make() -> PartsOutline:
+        parts = shape_of(model, formulation)
+        return PartsOutline(parts.M.shape[0], parts.rows.labels, parts.lent)
+
+    return _OUTLINES.find(model, formulation.key, make)
 
 
 def time_port(model: Model) -> tuple[str, ...]:

@@ -93,7 +93,7 @@ class Equations:
         """The constraint rows: owner, name, units of residual and multiplier, level and law of each. Print it."""
         formulation = self.formulation
         return _ROWS.find(
-            self.model, formulation.key, lambda: dynamics.shape_of(self.model.unbound, formulation).rows.labels
+            self.model, formulation.key, lambda: dynamics.outline_of(self.model.unbound, formulation).rows
         )
 
     def M(self, q: ArrayLike, t: ArrayLike = 0.0) -> NDArray[Any]:
@@ -271,7 +271,7 @@ def _own_quantity(model: Model, formulation: Formulation, name: str) -> Quantity
     if name == "momentum_equations":
         return _momentum_quantity(model, formulation, loaded)
     if name == "system":
-        nl = len(dynamics.shape_of(model, formulation).rows)
+        nl = len(dynamics.outline_of(model, formulation).rows)
         shapes = loaded
         sizes: list[Shape] = [(nv, nv), (nv,), (nl, nv), (nl,), (nl,), (nl,)]
 

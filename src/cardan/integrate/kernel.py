@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from cardan.algebra.matrix import Matrix, Scalar, dot
-from cardan.formulation.dynamics import shape_of
+from cardan.formulation.dynamics import outline_of
 from cardan.formulation.formulation import Formulation
 from cardan.integrate.events import Event, trace_events
 from cardan.machines.ufunc.kernel import Kernel, compile_program
@@ -50,8 +50,8 @@ def layout_of(model: Model, formulation: Formulation) -> Layout:
 
 def _layout_of(model: Model, formulation: Formulation) -> Layout:
     prepare(model, formulation)
-    parts, rows = shape_of(model, formulation), kept_rows(model, formulation)
-    positions = tuple(row for row in rows if parts.rows.labels[row].level == "position")
+    parts, rows = outline_of(model, formulation), kept_rows(model, formulation)
+    positions = tuple(row for row in rows if parts.rows[row].level == "position")
     unit = tuple(at for _, at in formulation.quaternions(model))
     lent = () if parts.lent is None else tuple(map(tuple, parts.lent.tolist()))
     return Layout(formulation, formulation.facts(model), *formulation.sizes(model), tuple(rows), positions, unit, lent)

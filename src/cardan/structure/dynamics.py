@@ -91,7 +91,7 @@ def _leaves_open(model: Model, formulation: Formulation) -> bool:
     """Whether constraints are redundant in the plane, and only loops keep the mechanism there."""
     if not plane_digest(model):
         return False
-    return len(kept_rows(model, formulation)) < len(dynamics.shape_of(model, formulation).rows)
+    return len(kept_rows(model, formulation)) < len(dynamics.outline_of(model, formulation).rows)
 
 
 def multiplier_kernel(model: Model, formulation: Formulation, by: By | None = None) -> Any:
