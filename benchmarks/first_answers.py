@@ -74,7 +74,7 @@ def ask(case: Case) -> dict[str, float | str]:
     if kind:
         folder = robot_files()[name]
         fixed = folder.parents[1].name.startswith(ON_THE_GROUND)
-        model = cd.load(folder, root="fixed" if fixed else "free")
+        model = cd.load(folder, root="fixed" if fixed else "free", damping=False)
     else:
         name, _, size = case.mechanism.partition("(")
         arguments = [int(size[:-1])] if size else []

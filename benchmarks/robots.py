@@ -119,11 +119,11 @@ def robot_files() -> dict[str, Path]:
 def _from_urdf(name: str, file: str, *, root: Any = "fixed", locked: tuple[str, ...] = ()) -> Robot:
     def make(snapping: float) -> cd.Model:
         if not locked:
-            return cd.load(_folder() / file, root=root, gravity=GRAVITY, snapping=snapping)
+            return cd.load(_folder() / file, root=root, gravity=GRAVITY, snapping=snapping, damping=False)
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / Path(file).name
             path.write_bytes(_with_fixed(_folder() / file, locked))
-            return cd.load(path, root=root, gravity=GRAVITY, snapping=snapping)
+            return cd.load(path, root=root, gravity=GRAVITY, snapping=snapping, damping=False)
 
     def make_pinocchio() -> Any:
         import pinocchio as pin

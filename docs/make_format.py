@@ -24,6 +24,7 @@ MADE = (
     "stewart_platform", "delta_robot", "differential", "double_wishbone", "excavator", "gyroscope", "hoeken",
     "jansen_leg", "pantograph", "peaucellier", "planetary_gear", "quick_return", "scara", "scissor_lift",
     "stephenson_six_bar", "v_engine", "watt_six_bar", "lattice", "net", "track",
+    "rolling_disc", "chaplygin_sleigh", "snakeboard", "ball_on_turntable", "vehicle", "cam_follower", "rzeppa",
 )  # fmt: skip
 
 
@@ -40,12 +41,13 @@ def page(text: str) -> str:
 def tables() -> str:
     """Every element of the format and its entries, and every unit."""
     lines = ["", "### The file", "", *_table(schema.SECTIONS)]
+    lines += ["", "### Tables", "", *_table(schema.TABLES)]
     lines += ["", "### Bodies", "", *_table(schema.BODIES)]
     lines += ["", "`shape` of a body, or of `ground`; one, or a list of them:", "", *_shapes()]
     lines += ["", "### Joints", "", *_table(schema.JOINTS)]
     lines += ["", "Besides, by type:", "", *_types(schema.own_joints()), "", "`data` of a joint:", ""]
     lines += [*_table(schema.DATA), "", "### Frames", "", *_table(schema.FRAMES)]
-    for title, types in (("Forces", schema.own_forces()), ("Constraints", schema.CONSTRAINT_TYPES)):
+    for title, types in (("Forces", schema.own_forces()), ("Constraints", schema.own_constraints())):
         lines += ["", f"### {title}", "", *_types(types)]
     units = ", ".join(f"`{name}`" for name in TABLE)
     prefixed = ", ".join(f"`{name}`" for name, (_, takes) in TABLE.items() if takes)

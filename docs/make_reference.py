@@ -19,6 +19,7 @@ GROUPS = {
     "Building a mechanism": "Mechanism Model Pose JointData State Actuator shape inertia load load_mechanism save",
     "Joints": "Rigid Revolute Prismatic Screw Universal Cylindrical Spherical Planar Free",
     "Joints and forces of your own": "Kind JointType SingleMotion InPlane add_joint ForceKind Field Reading add_force",
+    "Tables": "table table2 Table",
     "Formulations of your own": "Formulation TreeFormulation add_formulation",
     "Dynamics": "forward_dynamics inverse_dynamics mass_matrix inverse_mass_matrix bias_force gravity_force "
     "coriolis_matrix joint_wrenches equations Symbols javascript check",
@@ -38,21 +39,21 @@ GROUPS = {
     "refine_linkages RefinedLinkages",
     "Energy and momentum": "kinetic_energy potential_energy power momentum centroidal_momentum center_of_mass "
     "subtree_kinetic_energy subtree_momentum",
-    "Runs": "simulate Event Instant Trajectory draw page view Viewer load_run Store EventRecord compare Comparison "
-    "Difference",
+    "Runs": "simulate Event Change Machine lock release Instant Trajectory draw page view Viewer load_run Store "
+    "EventRecord compare Comparison Difference",
     "Studies": "sweep Run design Design normal uniform triangular lognormal Distribution Measure peak largest smallest "
     "mean rms final Study StudyIndices load_study",
     "Units, and states of other programs": "deg rpm state_to state_from",
     "Equilibrium": "equilibrium Equilibrium equilibrium_path EquilibriumPath",
     "Identification": "regressor Regressor base_parameters BaseParameters excitation Excitation identify "
     "Identification",
-    "Integrators": "DormandPrince RK4 SemiImplicitEuler Gear Alpha BDF Adams RungeKutta Integrator add_method",
+    "Integrators": "DormandPrince RK4 SemiImplicitEuler Moreau Gear Alpha BDF Adams RungeKutta Integrator add_method",
     "The catalogue": "mechanisms",
     "Formulas of the textbook": "textbook",
     "Threads": "get_threads set_threads",
     "Arrays on a GPU": "to_device DeviceArray",
     "Errors": "CardanError InputError ModelError FileError LoopError UnknownNameError SimulationError "
-    "InterruptedRunError EquilibriumError DeviceError DeviceMemoryError",
+    "InterruptedRunError EquilibriumError DeviceError DeviceMemoryError OutOfMemoryError",
 }
 
 

@@ -76,7 +76,7 @@ def runs(large: bool = True) -> Iterator[Run]:
         yield Run(name, stewart, n // 16, few // 8, 0.1 if large else 0.01, {**rk4, **options, "samples": 6}, 0.02)
     robots = os.environ.get("CARDAN_ROBOTS")
     if robots:
-        panda = cd.load(str(Path(robots) / "panda_description/urdf/panda.urdf"), mimic=False)
+        panda = cd.load(str(Path(robots) / "panda_description/urdf/panda.urdf"), mimic=False, damping=False)
         for name, options in (("Panda, rk4", {}), ("Panda, rk4, float32", single)):
             yield Run(name, panda, n // 4, few, 0.2 if large else 0.02, {**rk4, **options, "samples": 6}, 0.5)
 

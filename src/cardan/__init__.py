@@ -20,6 +20,7 @@ from cardan.errors import (
     InterruptedRunError,
     LoopError,
     ModelError,
+    OutOfMemoryError,
     SimulationError,
     UnknownNameError,
 )
@@ -27,6 +28,8 @@ from cardan.model import inertia
 from cardan.model.body import JointData
 from cardan.model.builder import Mechanism
 from cardan.model.constraint import Constraint
+from cardan.model.constraint_kind import ConstraintElement, ConstraintKind, ConstraintRow
+from cardan.model.constraint_table import add_constraint
 from cardan.model.field import Field
 from cardan.model.force import ForceKind, Reading, add_force
 from cardan.model.html import VIEWS
@@ -78,6 +81,7 @@ if TYPE_CHECKING:
     )
     from cardan.analysis.synthesis.synthesise import Synthesis, SynthesisSolution, synthesise
     from cardan.formulation.formulation import Formulation
+    from cardan.formulation.instant import Instant
     from cardan.formulation.registry import add_formulation
     from cardan.formulation.tree import TreeFormulation
     from cardan.functions.along_constraints import independent_coordinates
@@ -130,7 +134,8 @@ if TYPE_CHECKING:
     )
     from cardan.functions.state_convention import state_from, state_to
     from cardan.functions.torch_function import torch_function
-    from cardan.integrate.events import Event, Instant
+    from cardan.integrate.changes import Change, Machine, lock, release
+    from cardan.integrate.events import Event
     from cardan.integrate.integrators import (
         BDF,
         RK4,
@@ -139,16 +144,19 @@ if TYPE_CHECKING:
         DormandPrince,
         Gear,
         Integrator,
+        Moreau,
         RungeKutta,
         SemiImplicitEuler,
         add_method,
     )
     from cardan.io.load import load, load_mechanism, save
+    from cardan.io.table_file import table, table2
     from cardan.machines.cuda.device_array import DeviceArray, to_device
     from cardan.machines.ufunc.threads import get_threads, set_threads
     from cardan.model import shape
     from cardan.model.particles import Particle, ParticleSystem
     from cardan.model.spatial_particles import SpatialParticles, four_particles, particles_in_space
+    from cardan.model.table import Table
     from cardan.readable.symbols import Symbols
     from cardan.results.comparison import Comparison, Difference, compare
     from cardan.results.drawing.draw import draw
@@ -199,6 +207,7 @@ _LAZY = {
         "analysis.kinematics.targets": "Target",
         "analysis.kinematics.workspace": "Workspace workspace",
         "formulation.formulation": "Formulation",
+        "formulation.instant": "Instant",
         "formulation.registry": "add_formulation",
         "formulation.tree": "TreeFormulation",
         "functions.along_constraints": "independent_coordinates",
@@ -220,15 +229,18 @@ _LAZY = {
         "functions.state_convention": "state_from state_to",
         "functions.torch_function": "torch_function",
         "textbook": "textbook",
-        "integrate.events": "Event Instant",
-        "integrate.integrators": "Adams Alpha BDF DormandPrince Gear Integrator RK4 RungeKutta SemiImplicitEuler "
-        "add_method",
+        "integrate.changes": "Change Machine lock release",
+        "integrate.events": "Event",
+        "integrate.integrators": "Adams Alpha BDF DormandPrince Gear Integrator Moreau RK4 RungeKutta "
+        "SemiImplicitEuler add_method",
         "io.load": "load load_mechanism save",
+        "io.table_file": "table table2",
         "machines.cuda.device_array": "DeviceArray to_device",
         "machines.ufunc.threads": "get_threads set_threads",
         "mechanisms": "mechanisms",
         "model.particles": "Particle ParticleSystem",
         "model.shape": "shape",
+        "model.table": "Table",
         "model.spatial_particles": "SpatialParticles four_particles particles_in_space",
         "readable.symbols": "Symbols",
         "results.comparison": "Comparison Difference compare",
@@ -260,33 +272,33 @@ _LAZY = {
 
 __all__ = [
     "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "Balance", "BaseParameters", "Branch", "Branches",
-    "CardanError", "Comparison", "CompiledFunction", "Constraint", "Counterweight", "Cylindrical", "Derivatives",
-    "Design", "DeviceArray", "DeviceError", "DeviceMemoryError", "Difference", "Distribution", "DormandPrince",
-    "Equilibrium", "EquilibriumError", "EquilibriumPath", "Event", "EventRecord", "Excitation", "Field",
-    "FileError", "ForceKind", "Formulation", "Free", "Gear", "Identification", "InPlane", "InputError", "Instant",
-    "Integrator", "InterruptedRunError", "InverseKinematics", "JointData", "JointType", "Kind", "KinetostaticSweep",
-    "Law", "LinearModel", "LinkageFamily", "LinkageSearch", "LoopError", "Manipulability", "Measure", "Mechanism",
-    "Mode", "Model", "ModelError", "Modes", "Particle", "ParticleSystem", "Particles", "Planar", "Pose",
-    "Prismatic", "Reading", "Redundancy", "RefinedLinkages", "Regressor", "Revolute", "Rigid", "RowLabel",
-    "RowTable", "Run", "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion",
-    "SingularPosition", "SpatialParticles", "Spherical", "State", "Store", "Study", "StudyIndices", "SweepSamples",
-    "Symbols", "Synthesis", "SynthesisSolution", "Target", "Trajectory", "TreeFormulation", "Universal",
-    "UnknownNameError", "Viewer", "Workspace", "actuation", "add_force", "add_formulation", "add_joint",
-    "add_method", "assemble", "balance", "base_parameters", "bias_force", "body_accelerations", "body_poses",
-    "body_twists", "branches", "casadi_function", "center_of_mass", "centroidal_momentum", "check", "compare",
-    "compile", "condition", "constraint_jacobian", "constraint_residual", "coriolis_matrix", "deg", "design",
-    "draw", "equations", "equilibrium", "equilibrium_path", "excitation", "final", "forward_dynamics",
-    "four_particles", "frame_pose", "get_threads", "gravity_force", "identify", "in_plane",
-    "independent_coordinates", "inertia", "inverse_dynamics", "inverse_kinematics", "inverse_mass_matrix",
-    "is_planar", "jacobian", "javascript", "jax_function", "jax_simulate", "joint_axes", "joint_wrenches", "jvp",
-    "kinetic_energy", "largest", "linearise", "load", "load_mechanism", "load_run", "load_study", "lognormal",
-    "manipulability", "mass_matrix", "mean", "mechanisms", "modes", "momentum", "multipliers", "normal", "page",
-    "particles", "particles_in_space", "peak", "plus", "positions", "potential_energy", "power", "rates",
-    "reactions", "redundancy", "refine_linkages", "regressor", "rms", "rod_particles", "rpm", "save",
-    "search_linkages", "set_threads", "shaking_wrench", "shape", "simulate", "smallest", "state_from", "state_to",
-    "steady_motion", "subtree_kinetic_energy", "subtree_momentum", "sweep", "synthesise", "textbook", "to_device",
-    "torch_function", "torch_simulate", "transmission_angle", "triangular", "undetermined_reactions", "uniform",
-    "view", "vjp", "weighted_hessian", "workspace",
+    "CardanError", "Change", "Comparison", "CompiledFunction", "Constraint", "ConstraintElement", "ConstraintKind",
+    "ConstraintRow", "Counterweight", "Cylindrical", "Derivatives", "Design", "DeviceArray", "DeviceError",
+    "DeviceMemoryError", "Difference", "Distribution", "DormandPrince", "Equilibrium", "EquilibriumError",
+    "EquilibriumPath", "Event", "EventRecord", "Excitation", "Field", "FileError", "ForceKind", "Formulation", "Free",
+    "Gear", "Identification", "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError",
+    "InverseKinematics", "JointData", "JointType", "Kind", "KinetostaticSweep", "Law", "LinearModel", "LinkageFamily",
+    "LinkageSearch", "LoopError", "Machine", "Manipulability", "Measure", "Mechanism", "Mode", "Model", "ModelError",
+    "Modes", "Moreau", "OutOfMemoryError", "Particle", "ParticleSystem", "Particles", "Planar", "Pose", "Prismatic",
+    "Reading", "Redundancy", "RefinedLinkages", "Regressor", "Revolute", "Rigid", "RowLabel", "RowTable", "Run",
+    "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion", "SingularPosition",
+    "SpatialParticles", "Spherical", "State", "Store", "Study", "StudyIndices", "SweepSamples", "Symbols", "Synthesis",
+    "SynthesisSolution", "Table", "Target", "Trajectory", "TreeFormulation", "Universal", "UnknownNameError", "Viewer",
+    "Workspace", "actuation", "add_constraint", "add_force", "add_formulation", "add_joint", "add_method", "assemble",
+    "balance", "base_parameters", "bias_force", "body_accelerations", "body_poses", "body_twists", "branches",
+    "casadi_function", "center_of_mass", "centroidal_momentum", "check", "compare", "compile", "condition",
+    "constraint_jacobian", "constraint_residual", "coriolis_matrix", "deg", "design", "draw", "equations",
+    "equilibrium", "equilibrium_path", "excitation", "final", "forward_dynamics", "four_particles", "frame_pose",
+    "get_threads", "gravity_force", "identify", "in_plane", "independent_coordinates", "inertia", "inverse_dynamics",
+    "inverse_kinematics", "inverse_mass_matrix", "is_planar", "jacobian", "javascript", "jax_function", "jax_simulate",
+    "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "largest", "linearise", "load", "load_mechanism",
+    "load_run", "load_study", "lock", "lognormal", "manipulability", "mass_matrix", "mean", "mechanisms", "modes",
+    "momentum", "multipliers", "normal", "page", "particles", "particles_in_space", "peak", "plus", "positions",
+    "potential_energy", "power", "rates", "reactions", "redundancy", "refine_linkages", "regressor", "release", "rms",
+    "rod_particles", "rpm", "save", "search_linkages", "set_threads", "shaking_wrench", "shape", "simulate", "smallest",
+    "state_from", "state_to", "steady_motion", "subtree_kinetic_energy", "subtree_momentum", "sweep", "synthesise",
+    "table", "table2", "textbook", "to_device", "torch_function", "torch_simulate", "transmission_angle", "triangular",
+    "undetermined_reactions", "uniform", "view", "vjp", "weighted_hessian", "workspace",
 ]  # fmt: skip
 
 # Public names that were removed, and what they are called now.

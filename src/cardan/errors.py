@@ -85,6 +85,10 @@ class DeviceMemoryError(DeviceError, MemoryError):
     """The GPU has too little free memory: how much is needed, and how much is free."""
 
 
+class OutOfMemoryError(CardanError, MemoryError):
+    """The system has too little free memory for a computation: how much is needed, and what to do."""
+
+
 class UnknownNameError(CardanError, KeyError):
     """A body, joint, frame or formulation that does not exist; the message suggests the nearest name."""
 

@@ -21,7 +21,7 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def machine() -> cd.Model:
-    """Two four-bars with a gear between their cranks, springs, a drive, a prescribed motion and a free mass."""
+    """Two four-bars with a gear between their cranks, springs, a drive, a prescribed motion, a rod, and free numbers."""
     m = cd.Mechanism("machine", gravity=(0.3, -9.81, 0.2))
     for k in range(2):
         for name, length in (("crank", 1.0), ("coupler", 3.0), ("rocker", 2.5)):
@@ -41,7 +41,8 @@ def machine() -> cd.Model:
     m.torsion("t", "B1", stiffness=2.0, rest=0.1, damping=0.3)
     m.drive("push", "D0", lambda t, q, v: 3 * t - 0.5 * v)
     m.motion("flutter", "swing", lambda t: 0.2 * t * t)
-    return m.build().free("rocker1.mass", "s.stiffness", "B0.at")
+    m.distance("rod", "ball", "ground", at1=(0.3, 0, 0), at2=(6.8, 1.0, 1.0), length=0.9)
+    return m.build().free("rocker1.mass", "s.stiffness", "B0.at", "rod.length")
 
 
 @dataclass

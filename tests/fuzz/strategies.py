@@ -131,9 +131,9 @@ def yaml() -> st.SearchStrategy[str]:
     """Files with the sections and the keys of the format, and values of every kind."""
     joints, forces = schema.own_joints(), schema.own_forces()
     tables = [schema.BODIES, schema.JOINTS, schema.FRAMES, schema.DATA, *joints.values(), *forces.values(),
-              *schema.CONSTRAINT_TYPES.values()]  # fmt: skip
+              *schema.own_constraints().values()]  # fmt: skip
     keys = sorted({key for table in tables for key in table} | {"type"})
-    types = sorted({*joints, *forces, *schema.CONSTRAINT_TYPES})
+    types = sorted({*joints, *forces, *schema.own_constraints()})
     scalar = st.one_of(
         NUMBERS, st.sampled_from(["a", "b", "ground", *types]), EXPRESSIONS.map(lambda text: f'"={text}"'),
         UNITS.map("'2 {}'".format),

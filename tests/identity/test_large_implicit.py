@@ -10,8 +10,8 @@ import pytest
 
 import cardan as cd
 from cardan import mechanisms
-from cardan.formulation.components import row_places
 from cardan.formulation.coordinates import into_own, own_equations
+from cardan.formulation.division import row_places
 from cardan.formulation.dynamics import entering_power
 from cardan.formulation.points.space import POINTS_IN_SPACE
 from cardan.formulation.registry import find_formulation

@@ -6,7 +6,7 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from cardan.errors import CardanError
+from cardan.errors import CardanError, OutOfMemoryError
 from cardan.machines import host
 from cardan.machines.ufunc.kernel import compile_program
 from cardan.program.elimination import eliminate
@@ -131,6 +131,25 @@ def test_pairs_outside_are_refused():
         eliminate([1, 1], [(0, 2)])
     with pytest.raises(CardanError, match="at least one row"):
         eliminate([1, 0], [])
+
+
+@pytest.mark.parametrize("rows", [1, 40])
+def test_no_memory(rows):
+    """A kernel that gets no memory raises a sentence; the next one computes."""
+    x, s = ca.SX.sym("x"), ca.SX.sym("s")
+    step = ca.Function("step", [ca.SX(0, 1), x, s], [ca.SX(0, 1), x + 1])
+    for state, is_possible in ((1 << 20, True), (1 << 43, False), (1 << 16, True)):
+        round_ = Round((step,), (0,), (0,), np.array([[0, 0, 0, 0, 0]]), states=1)
+        schedule = Schedule((round_,), np.zeros(0), state, ())
+        program = Program("huge", (Port("x", (1,)),), (Port("y", (1,)),), f"state {state}", lambda s=schedule: s)
+        kernel = compile_program(program)
+        given = np.arange(float(rows))[:, None]
+        for _ in range(2):  # the second call takes the fast path
+            if is_possible:
+                np.testing.assert_array_equal(kernel(given), given + 1)
+                continue
+            with pytest.raises(OutOfMemoryError, match=r"huge: the system has not given the .* MB that each thread"):
+                kernel(given)
 
 
 def test_kept_memory():

@@ -60,7 +60,10 @@ def test_parameters_tell_names_shapes_units_and_nominal_values() -> None:
 @pytest.mark.parametrize(
     ("names", "words"),
     [
-        (["forarm.mass"], "'forarm.mass' names no body, joint or force element.*did you mean 'forearm.mass'"),
+        (
+            ["forarm.mass"],
+            "'forarm.mass' names no body, joint, force or constraint element.*did you mean 'forearm.mass'",
+        ),
         (["mass"], "names no body.*write 'element.field'"),
         (["forearm.weight"], "'forearm.weight' is not a number of 'forearm'; free are 'forearm.mass', 'forearm.com'"),
         (["d.function"], "'d.function' is not a number of 'd', nothing of it can be freed"),

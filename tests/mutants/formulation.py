@@ -194,7 +194,7 @@ MUTANTS: list[Mutant] = [
         ("dx = ca.vertcat(*(ca.vec(inputs[rate]) for rate in rates))", "dx = ca.vertcat(*(ca.vec(inputs[rate]) for rate in reversed(rates)))", "rates belong to other arguments"),
     ),
     *changes(
-        "formulation/components.py", "identity/test_large_implicit.py",
+        "formulation/division.py", "identity/test_large_implicit.py",
         ("if not outline.has_mass:", "if False:", "joints and force elements have the mass of their links once more"),
         ("same &= ~held.any(axis=0)", "pass", "free numbers of components stay nominal"),
     ),

@@ -30,7 +30,7 @@ MUTANTS: list[Mutant] = [
         ("return sum(self.own_sizes) + 1 + max(", "return sum(self.own_sizes) + max(", "memory of a march is one number too short"),
     ),
     *changes(
-        "program/schedule.py", "machines/test_programs.py agreement/test_drives.py",
+        "program/schedule.py", "machines/test_programs.py agreement/test_drives.py agreement/test_looped_drives.py",
         ("return (self.message + 2 * len(self.outputs)) * self.widest", "return self.message", "memory of a climb is too short"),
     ),
     *changes(
@@ -67,7 +67,7 @@ MUTANTS: list[Mutant] = [
         ("outputs = [o for o in graph.outputs if graph.op[o[2]] != \"input\" or graph.args[o[2]] != (o[0], o[1])]", "outputs = [o for o in graph.outputs if graph.op[o[2]] != \"input\"]", "a march forgets state that is copied from another place"),
     ),
     *changes(
-        "machines/llvm/schedule.py", "agreement/test_drives.py machines/test_programs.py",
+        "machines/llvm/schedule.py", "agreement/test_drives.py agreement/test_looped_drives.py machines/test_programs.py",
         ("self._entries(r, row, col), self._entries(r, col, row)", "self._entries(r, col, row), self._entries(r, row, col)", "looped matrices are transposed"),
     ),
     *changes(
@@ -77,12 +77,16 @@ MUTANTS: list[Mutant] = [
         ("y < 0 || Object.is(y, -0) ? -Math.abs(x)", "y < 0 ? -Math.abs(x)", "JavaScript: copysign loses the sign of zero"),
         ("x === 1 || (x === -1 && Math.abs(y) === Infinity) ? 1", "x === 1 ? 1", "JavaScript: (-1) ** Infinity is NaN"),
         ("if (z < 2.5) {", "if (z < 25) {", "JavaScript: erf by its series far out", Equivalent("all terms of the series are positive: it has the same digits up to 6, in more terms")),
+        ("return f\"(-{text})\" if math.copysign(1.0, x) < 0 else text", "return text", "JavaScript: negative numbers lose their sign"),
+    ),
+    *changes(
+        "machines/javascript/operations.py", "machines/test_tables.py",
+        ("return f\"{op}[{{0}}]\"", "return f\"{op}[{{0}}+1]\"", "JavaScript: the next number of a table is read"),
     ),
     *changes(
         "machines/javascript/graph.py", "machines/test_javascript.py",
         ("and k not in self.written_twice:", ":", "JavaScript: the operand of a square is written twice", Equivalent("it is then computed twice: the same results, longer text")),
-        ("self.text[k] = expression if function is not None else f\"({expression})\"", "self.text[k] = expression", "JavaScript: operands lose their parentheses"),
-        ("return f\"(-{text})\" if math.copysign(1.0, x) < 0 else text", "return text", "JavaScript: negative numbers lose their sign"),
+        ("self.text[k] = text if function is not None else f\"({text})\"", "self.text[k] = text", "JavaScript: operands lose their parentheses"),
         ("outputs[port][element] = line.operand(k)", "outputs[port][0] = line.operand(k)", "JavaScript: all elements are written to the first"),
     ),
     *changes(

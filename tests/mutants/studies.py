@@ -44,7 +44,7 @@ MUTANTS: list[Mutant] = [
         ("if digest == _line_digest(rest):", "if rest:", "a line of the journal that was cut off is believed"),
         ("if _digest_of(place / file) != digest:", "if not (place / file).exists():", "a changed file counts as complete"),
         ("other = [name for name in parts if own.get(name) != parts[name]]", "other = []", "any store is taken for this study's"),
-        (".get(\"members\") != [lo, hi]]", ".get(\"members\") is None]", "a chunk that has grown counts as complete"),
+        (".get(\"members\") != [lo, hi])", ".get(\"members\") is None)", "a chunk that has grown counts as complete"),
     ),
     *changes(
         "studies/workers.py", f"{SWEEPS}test_members_that_kill_workers_are_found",

@@ -70,7 +70,7 @@ class Twin:
 
 def differences(path: Path, root: Root = "fixed", seed: int = 0) -> dict[str, float]:
     """Relative differences at a random state, joints that mimic moving by themselves."""
-    model = cd.load(path, root=root, mimic=False, snapping=0.0)
+    model = cd.load(path, root=root, mimic=False, snapping=0.0, damping=False)  # as Pinocchio
     twin = Twin(model, path, root)
     rng = np.random.default_rng(seed)
     q, v = model.random_state(rng)
@@ -119,7 +119,7 @@ def _names_differ(model: cd.Model, twin: Twin) -> bool:
 
 def mimic_differences(path: Path, seed: int = 0) -> dict[str, float]:
     """Mass matrix and bias force along the coordinates that are left when joints, all of one freedom, follow others."""
-    model = cd.load(path, snapping=0.0)
+    model = cd.load(path, snapping=0.0, damping=False)
     q, v = model.random_state(np.random.default_rng(seed))
     G, led, free, offset = _following(model)
     v = G @ v[free]

@@ -79,7 +79,7 @@ def check_export(model: cd.Model) -> None:
 
 def largest_errors(path: Path, root: str, solve: Solve = by_kernels, **options: float) -> dict[str, float]:
     """Largest relative difference of each function over random states."""
-    model = cd.load(path, root=root, mimic=False, **options)  # as Pinocchio loads it
+    model = cd.load(path, root=root, mimic=False, damping=False, **options)  # as Pinocchio loads it
     twin = Twin(model, path, root)
     check_export(model)
     rng = np.random.default_rng(crc32(path.name.encode()))
@@ -168,7 +168,7 @@ def test_a_faulty_file_says_why(file: str) -> None:
 
 
 def test_panda_fingers_move_together() -> None:
-    model = cd.load(ROBOTS / NAMED["panda"][0])
+    model = cd.load(ROBOTS / NAMED["panda"][0], damping=False)
     q, v = cd.assemble(model, v=np.ones(model.nv))
     a = cd.forward_dynamics(model, q, v, np.arange(1.0, 10.0))
     left, right = (model.v_slice(f"panda_finger_joint{k}") for k in (1, 2))
@@ -179,12 +179,12 @@ def test_panda_fingers_move_together() -> None:
 
 
 def test_panda_fingers_keep_their_mimic() -> None:
-    model = cd.load(ROBOTS / NAMED["panda"][0])
+    model = cd.load(ROBOTS / NAMED["panda"][0], damping=False)
     assert model.joint("panda_finger_joint2").data.mimic == ("panda_finger_joint1", 1.0, 0.0)
     assert model.joint("panda_finger_joint1").data.mimic is None
 
 
 def test_frames_of_fixed_links_keep_their_names() -> None:
-    model = cd.load(ROBOTS / NAMED["panda"][0])
+    model = cd.load(ROBOTS / NAMED["panda"][0], damping=False)
     link, _ = model.placement("panda_link8")
     assert model.tree.links[link].name == "panda_link7"

@@ -9,6 +9,7 @@ Source: RBDA (Featherstone, Rigid Body Dynamics Algorithms, 2008), sections 2.8 
 
 from __future__ import annotations
 
+from functools import cache
 from typing import overload
 
 import numpy as np
@@ -21,6 +22,7 @@ from cardan.algebra.matrix import (
     cos,
     dot,
     eye,
+    is_symbol,
     matrix,
     sin,
     sqrt,
@@ -36,8 +38,21 @@ TINY = 1e-36
 
 def skew(r: AnyMatrix) -> AnyMatrix:
     """Make the 3x3 matrix `r x` with `skew(r) @ u = r x u`."""
+    if is_symbol(r) and r.is_dense():
+        result = +_skew_pattern()
+        result.set_nz(r, False, [3, 4, 0])  # z, x and y of the columns [z -y], [-z x], [y -x]
+        result.set_nz(-r, False, [5, 1, 2])
+        return result
     x, y, z = r.tolist() if isinstance(r, np.ndarray) else (r[0], r[1], r[2])
     return matrix([[0, -z, y], [z, 0, -x], [-y, x, 0]])
+
+
+@cache
+def _skew_pattern() -> Matrix:
+    """A 3x3 matrix with entries beside the diagonal."""
+    import casadi as ca
+
+    return ca.SX(ca.Sparsity(3, 3, [0, 2, 4, 6], [1, 2, 0, 2, 0, 1]))
 
 
 def unskew(A: AnyMatrix) -> AnyMatrix:

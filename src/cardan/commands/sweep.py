@@ -43,6 +43,8 @@ Scheduler = Annotated[
                  help="Compute on a Dask cluster: tcp://host:8786, or the name of a scheduler file."),
 ]  # fmt: skip
 
+Retry = Annotated[bool, typer.Option("--retry", metavar="", help="Compute members that failed earlier once more.")]
+
 
 class _SweepGroup(TyperGroup):
     """A group whose command `run` need not be named: `cardan sweep study.yaml`."""
@@ -79,6 +81,7 @@ def run(
     check: Annotated[
         bool, typer.Option("--check", metavar="", help="Read the file and say what would be computed.")
     ] = False,
+    retry: Retry = False,
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Compute a study from its file; called again it goes on where it stood.
@@ -92,11 +95,13 @@ def run(
     if check:
         _show_plan(study, store or study.store)
         return
-    _compute(study, store or study.store, workers, scheduler, as_json)
+    _compute(study, store or study.store, workers, scheduler, retry, as_json)
 
 
 @sweep_app.command("resume")
-def resume(store: StoreFile, workers: Workers = None, scheduler: Scheduler = None, as_json: Json = False) -> None:
+def resume(
+    store: StoreFile, workers: Workers = None, scheduler: Scheduler = None, retry: Retry = False, as_json: Json = False
+) -> None:
     """Go on with a study that was interrupted, from its store.
 
     Example: [bold]cardan sweep resume study.zarr[/bold]
@@ -114,7 +119,7 @@ def resume(store: StoreFile, workers: Workers = None, scheduler: Scheduler = Non
             f"{place}: its study file {path} is gone; put it back, or give the new place: cardan sweep FILE --store "
             f"{quote(str(place))}"
         )
-    _compute(_read(Path(path)), place, workers, scheduler, as_json)
+    _compute(_read(Path(path)), place, workers, scheduler, retry, as_json)
 
 
 @sweep_app.command("status")
@@ -256,7 +261,9 @@ def _client(scheduler: str | None) -> Iterator[Any]:
         yield client
 
 
-def _compute(file: StudyFile, store: Path, workers: int | None, scheduler: str | None, as_json: bool) -> None:
+def _compute(
+    file: StudyFile, store: Path, workers: int | None, scheduler: str | None, retry: bool, as_json: bool
+) -> None:
     """Compute what is missing of a study and print what there is."""
     import cardan as cd
 
@@ -268,7 +275,7 @@ def _compute(file: StudyFile, store: Path, workers: int | None, scheduler: str |
             found = cd.sweep(
                 file.model, file.design, run=file.run, measure=file.measures, store=store, client=client,
                 workers=None if client is not None else workers or file.workers, chunk=file.chunk,
-                notes={NOTE: str(file.path.resolve())},
+                notes={NOTE: str(file.path.resolve())}, retry=retry,
             )  # fmt: skip
         except InterruptedRunError as error:
             stopped, found = error, error.partial
@@ -342,6 +349,8 @@ def _show(study: Study, store: Path, took: float | None) -> None:
             screen().print(f"member {first[why]}{more} failed: {why}", markup=False, soft_wrap=True)
         if len(counts) > REASONS:
             print(f"and {len(counts) - REASONS} other reasons: --json lists all of them")
+        if took is None:
+            print(f"cardan sweep resume --retry {quote(str(store))} computes them once more")
     if left and took is None:
         print(f"\ncardan sweep resume {quote(str(store))} goes on")
 

@@ -8,23 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from cardan.algebra.matrix import Matrix, constant, dot, eye, segment, stack, zeros
 from cardan.formulation import elements
 from cardan.formulation.elements import Loads, loads_at, with_wrenches
 from cardan.formulation.formulation import Formulation, Parts, tree_rates
 from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
+from cardan.formulation.modes import LawParts, law_parts
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velocity
 from cardan.formulation.recursion import Nodes
 from cardan.formulation.tree import TreeFormulation, stacked_drives
 from cardan.model.force import BodyPose
 from cardan.model.memory import Slot
 from cardan.model.model import Model
+from cardan.model.modes import has_modes
 from cardan.model.plane import in_plane
 from cardan.model.row import RowTable
 from cardan.model.tree import GROUND
+
+if TYPE_CHECKING:
+    import numpy as np
 
 
 def parts_at(model: Model, formulation: Formulation, inputs: Inputs) -> Parts:
@@ -35,26 +39,51 @@ def parts_at(model: Model, formulation: Formulation, inputs: Inputs) -> Parts:
     return formulation.equations(model, kin, loads_at(kin, tau, _wrenches(model, inputs), time_of(inputs)))
 
 
+def law_parts_at(model: Model, formulation: Formulation, rows: Sequence[int], inputs: Inputs) -> LawParts:
+    """The same with symbols for the forces of the rows with laws of a model with modes, solved with `rows` kept."""
+    q, v = inputs["q"], inputs["v"]
+    kin = formulation.kinematics_of_tree(model, q, v)
+    tau = inputs.get("tau", type(q)(model.nv, 1))
+    return law_parts(formulation, kin, loads_at(kin, tau, _wrenches(model, inputs), time_of(inputs)), rows)
+
+
+def solved(
+    model: Model, formulation: Formulation, rows: Sequence[int], inputs: Inputs,
+    write: Callable[[Parts, Matrix, Matrix, Matrix], list[Matrix]],
+) -> list[Matrix]:  # fmt: skip
+    """What `write` makes of the equations at a state, their accelerations and multipliers, and the power of laws.
+
+    Rows with laws act in the modes that the model has as numbers (`model.modes`).
+    """
+    if has_modes(model):
+        at = law_parts_at(model, formulation, rows, inputs)
+        return at.in_modes(write(at.parts, at.vdot, at.lam, at.power))
+    parts = parts_at(model, formulation, inputs)
+    return write(parts, *formulation.solve(parts, rows), zeros(1, 1, inputs["q"]))
+
+
 def forward_dynamics(model: Model, formulation: Formulation, rows: Sequence[int], loaded: bool) -> Quantity:
     """Accelerations (nv,) of the tree's coordinates."""
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        parts = parts_at(model, formulation, inputs)
-        return [formulation.tree_accelerations(parts, formulation.solve(parts, rows)[0])]
+        answer = lambda parts, vdot, lam, power: [formulation.tree_accelerations(parts, vdot)]
+        return solved(model, formulation, rows, inputs, answer)
 
-    solves = (formulation, tuple(rows)) if isinstance(formulation, TreeFormulation) else None
-    return Quantity("forward_dynamics", _ports(model, loaded), (("a", per_velocity),), write=write, solves=solves)
+    solves = (formulation, tuple(rows)) if isinstance(formulation, TreeFormulation) and not has_modes(model) else None
+    return Quantity("forward_dynamics", load_ports(model, loaded), (("a", per_velocity),), write=write, solves=solves)
 
 
 def motion_and_power(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
     """Accelerations (nv,) of the tree's coordinates, and the power (W) that enters: `entering_power`."""
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        parts = parts_at(model, formulation, inputs)
-        vdot, lam = formulation.solve(parts, rows)
-        return [formulation.tree_accelerations(parts, vdot), entering_power(parts, inputs["tau"], rows, lam)]
+        def answer(parts: Parts, vdot: Matrix, lam: Matrix, of_laws: Matrix) -> list[Matrix]:
+            entering = entering_power(parts, inputs["tau"], rows, lam) + of_laws
+            return [formulation.tree_accelerations(parts, vdot), entering]
 
-    return Quantity("motion_and_power", _ports(model, False), (("a", per_velocity), ("P", fixed())), write=write)
+        return solved(model, formulation, rows, inputs, answer)
+
+    return Quantity("motion_and_power", load_ports(model, False), (("a", per_velocity), ("P", fixed())), write=write)
 
 
 def power(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
@@ -140,11 +169,10 @@ def reactions(model: Model, formulation: Formulation, rows: Sequence[int]) -> Qu
     """Wrench (number of joints, 6) of every joint on its child at M, as the mechanism moves under its loads."""
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        parts = parts_at(model, formulation, inputs)
-        vdot, lam = formulation.solve(parts, rows)
-        return [formulation.wrenches(parts, vdot, _every(parts, rows, lam))]
+        answer = lambda parts, vdot, lam, power: [formulation.wrenches(parts, vdot, _every(parts, rows, lam))]
+        return solved(model, formulation, rows, inputs, answer)
 
-    return Quantity("reactions", _ports(model, True), (("f", _per_joint),), write=write)
+    return Quantity("reactions", load_ports(model, True), (("f", _per_joint),), write=write)
 
 
 def reactions_in_plane(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
@@ -155,24 +183,24 @@ def reactions_in_plane(model: Model, formulation: Formulation, rows: Sequence[in
         wrenches = every.graph(model, inputs)[0]
         return [stack(*((constant(P) @ wrenches[j, :].T).T for j, P in enumerate(projectors)))]
 
-    return Quantity("reactions_in_plane", _ports(model, True), (("f", _per_joint),), write=write)
+    return Quantity("reactions_in_plane", load_ports(model, True), (("f", _per_joint),), write=write)
 
 
 def multipliers(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
     """`lam` (nl,) of a formulation's constraint rows; zero for those left out of `rows`."""
-    nl = len(outline_of(model, formulation).rows)
+    nl = len(shape_of(model, formulation).labels)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        parts = parts_at(model, formulation, inputs)
-        return [_every(parts, rows, formulation.solve(parts, rows)[1])]
+        answer = lambda parts, vdot, lam, power: [_every(parts, rows, lam)]
+        return solved(model, formulation, rows, inputs, answer)
 
-    return Quantity("multipliers", _ports(model, False), (("lam", fixed(nl)),), write=write)
+    return Quantity("multipliers", load_ports(model, False), (("lam", fixed(nl)),), write=write)
 
 
 def equations_of_motion(model: Model, formulation: Formulation) -> Quantity:
     """`M`, `f`, `J`, `gamma`, `beta` and `phi` in the formulation's own rates, at a state of the tree."""
-    outline = outline_of(model, formulation)
-    n, nl = outline.nv, len(outline.rows)
+    shape = shape_of(model, formulation)
+    n, nl = shape.rates, len(shape.labels)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         parts = parts_at(model, formulation, inputs)
@@ -181,7 +209,7 @@ def equations_of_motion(model: Model, formulation: Formulation) -> Quantity:
 
     columns = tuple((name, fixed(nl)) for name in ("gamma", "beta", "phi"))
     outputs = (("M", fixed(n, n)), ("f", fixed(n)), ("J", fixed(nl, n)), *columns)
-    return Quantity("equations_of_motion", _ports(model, True), outputs, write=write)
+    return Quantity("equations_of_motion", load_ports(model, True), outputs, write=write)
 
 
 def constraint_rows(model: Model) -> Quantity:
@@ -226,34 +254,37 @@ def constraint_residual(model: Model) -> Quantity:
     return Quantity("constraint_residual", ("q", *time_port(model)), outputs, write=write)
 
 
-def shape_of(model: Model, formulation: Formulation) -> Parts:
-    """A formulation's equations over throw-away symbols: their sizes and the labels of their rows."""
+@dataclass(frozen=True)
+class EquationShape:
+    """What is known of a formulation's equations without their values.
+
+    `rates` is the size of `M`; `labels` are those of the constraint rows; `lent` as in `Parts`.
+    """
+
+    rates: int
+    labels: RowTable
+    lent: np.ndarray | None
+
+
+_SHAPES: Slot[str, EquationShape] = Slot("sizes and row labels of equations, by formulation")
+
+
+def shape_of(model: Model, formulation: Formulation) -> EquationShape:
+    """Size and row labels of a formulation's equations, for which they are written once."""
+
+    def make() -> EquationShape:
+        parts = parts_over_symbols(model.unbound, formulation)
+        return EquationShape(parts.M.size1(), parts.rows.labels, parts.lent)
+
+    return _SHAPES.find(model, formulation.key, make)
+
+
+def parts_over_symbols(model: Model, formulation: Formulation) -> Parts:
+    """A formulation's equations over throw-away symbols."""
     import casadi as ca
 
     q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
     return parts_at(model, formulation, {"q": q, "v": v})
-
-
-@dataclass(frozen=True)
-class PartsOutline:
-    """What is known of a formulation's equations without their graphs: rates, rows, and lent inertia (nv, nv)."""
-
-    nv: int
-    rows: RowTable
-    lent: np.ndarray | None
-
-
-_OUTLINES: Slot[str, PartsOutline] = Slot("sizes and rows of the equations, by formulation")
-
-
-def outline_of(model: Model, formulation: Formulation) -> PartsOutline:
-    """Sizes and rows of a formulation's equations; they are written once for it."""
-
-    def make() -> PartsOutline:
-        parts = shape_of(model, formulation)
-        return PartsOutline(parts.M.shape[0], parts.rows.labels, parts.lent)
-
-    return _OUTLINES.find(model, formulation.key, make)
 
 
 def time_port(model: Model) -> tuple[str, ...]:
@@ -282,7 +313,8 @@ def _wrenches(model: Model, inputs: Inputs) -> Matrix:
     return inputs["wrenches"] if "wrenches" in inputs else type(inputs["q"])(model.nb, 6)
 
 
-def _ports(model: Model, loaded: bool) -> tuple[str, ...]:
+def load_ports(model: Model, loaded: bool) -> tuple[str, ...]:
+    """Inputs of a state and of what acts at it; wrenches on bodies if `loaded`."""
     return ("q", "v", "tau", *(("wrenches",) if loaded else ()), *time_port(model))
 
 

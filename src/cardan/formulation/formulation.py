@@ -28,6 +28,7 @@ from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
 from cardan.formulation.measured_joint import MeasuredJoint, common_period, fixed_transform, principal
 from cardan.formulation.recursion import Recursion, unroll
 from cardan.formulation.rows import LinkRows, Rows
+from cardan.model.constraint import Constraint
 from cardan.model.force import Coupling
 from cardan.model.joint import Kind, configuration_rate
 from cardan.model.model import Model
@@ -195,16 +196,47 @@ class Formulation(ABC):
         groups += [self.row_group(kin, constraint_rows(kin, c, loads.t)) for c in kin.model.constraints]
         return Rows.stacked(groups, nv)
 
-    def _coupled(self, kin: Kinematics, coupling: Coupling, t: Scalar, nv: int) -> Rows:
-        """`sum c q = g(t)`."""
+    def lawful_rows(self, kin: Kinematics, loads: Loads, nv: int) -> Rows:
+        """Rows of the elements with laws (`model.laws`), in order; `phi` is the gap, zero in rows of friction."""
+        groups = []
+        for law in kin.model.laws:
+            for row, label in zip(law.rows, law.labels(kin.model.joints), strict=True):
+                written = self._lawful_row(kin, row, loads.t, nv)
+                phi = written.phi if label.level == "position" else 0 * written.phi
+                groups.append(Rows(RowTable([label]), written.J, written.gamma, written.beta, phi))
+        return Rows.stacked(groups, nv)
+
+    def _lawful_row(self, kin: Kinematics, row: Coupling | Constraint, t: Scalar, nv: int) -> Rows:
+        """One row of an element with laws."""
+        if isinstance(row, Coupling):
+            return self._coupled(kin, row, t, nv, turns=False)
+        return self.row_group(kin, constraint_rows(kin, row, t))
+
+    def _coupled(self, kin: Kinematics, coupling: Coupling, t: Scalar, nv: int, turns: bool = True) -> Rows:
+        """`sum c q = g(t)`, or a relation of coordinates; with `turns` up to whole turns that are not counted."""
         import casadi as ca
 
+        if coupling.is_relation:
+            return self._related(kin, coupling, t, nv)
         g, gdot, gddot = coupling.right_side(t)
         J, gamma, phi = ca.SX(1, nv), gddot, -g
         for j, c in zip(coupling.joints, map(float, coupling.coefficients), strict=True):
             x, row, rest = self.coordinate(kin, j)
             J, gamma, phi = J + c * row, gamma - c * rest, phi + c * x
-        return Rows(RowTable(coupling.labels(kin.model.joints)), J, gamma, gdot, whole_turns_off(kin, coupling, phi))
+        phi = whole_turns_off(kin, coupling, phi) if turns else phi
+        return Rows(RowTable(coupling.labels(kin.model.joints)), J, gamma, gdot, phi)
+
+    def _related(self, kin: Kinematics, coupling: Coupling, t: Scalar, nv: int) -> Rows:
+        """A relation between coordinates: its slopes take the place of coefficients."""
+        import casadi as ca
+
+        places = [self.coordinate(kin, j) for j in coupling.joints]
+        rates = [kin.joint(j)[1] for j in coupling.joints]
+        phi, slopes, gamma, beta = coupling.related(t, [x for x, _, _ in places], rates)
+        J = ca.SX(1, nv)
+        for c, (_, row, rest) in zip(slopes, places, strict=True):
+            J, gamma = J + c * row, gamma - c * rest
+        return Rows(RowTable(coupling.labels(kin.model.joints)), J, gamma, beta, whole_turns_off(kin, coupling, phi))
 
     def _biased(self, kin: Kinematics, acts: LinkRows) -> Matrix:
         total = type(acts.gamma)(*acts.gamma.shape)
@@ -270,8 +302,18 @@ def whole_turns_off(kin: Kinematics, coupling: Coupling, phi: Matrix) -> Matrix:
     measured = {
         j: abs(float(c))
         for j, c in zip(coupling.joints, coupling.coefficients, strict=True)
-        if not kin.counts_turns(j) and kin.model.joints[j].kind.q_units == ("rad",)
+        if c and not kin.counts_turns(j) and kin.model.joints[j].kind.q_units == ("rad",)
     }
+    if not measured:
+        return phi
+    uneven = [j for j, c in measured.items() if c != c]
+    if uneven:
+        if uneven[0] not in kin.model.cuts:
+            return phi
+        raise ModelError(
+            f"{coupling.owner}: it depends on the angle of joint {kin.model.joints[uneven[0]].name!r}, where a loop is "
+            "cut and whole turns are not counted; cut another joint with build(cut=[...])"
+        )
     period = common_period([*measured.values()])
     cut = [kin.model.joints[j].name for j in measured if j in kin.model.cuts]
     if cut and not period:
@@ -317,7 +359,8 @@ def all_drives(parts: Parts, lam: Matrix) -> dict[int, Matrix]:
     drives = dict(parts.loads.tau)
     for coupling in parts.model.couplings:
         own = segment(lam, parts.rows.of(coupling.owner))
-        for j, c in zip(coupling.joints, map(float, coupling.coefficients), strict=True):
+        slopes = coupling.slopes(parts.loads.t, [parts.kin.joint(j)[0] for j in coupling.joints])
+        for j, c in zip(coupling.joints, slopes, strict=True):
             drives[j] = drives.get(j, type(lam)(1, 1)) - c * own
     return drives
 

@@ -1,7 +1,8 @@
-"""What is read off a moving mechanism beside its state: readings of force elements, and the coordinates of cut joints.
+"""What is read off a moving mechanism beside its state: readings of elements, and the coordinates of cut joints.
 
 All is computed from where the bodies are and how they move, so that a graph has the size of the elements, not of the
-tree. The readings are rows of `model.force`; here they are evaluated one after the other.
+tree. The readings are rows of `model.force`, and the points of contact of `model.constraint_kind`; here they are
+evaluated one after the other.
 """
 
 from __future__ import annotations
@@ -12,14 +13,20 @@ from typing import Any
 from cardan.algebra.matrix import Matrix, eye, segment, stack, zeros
 from cardan.formulation.measured_joint import JointRows, Moving, measure_between
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
+from cardan.model.constraint_kind import ConstraintElement, ContactReading
 from cardan.model.force import BodyPose, ElementReading, Force
 from cardan.model.model import Model
 from cardan.model.tree import GROUND
 
 
-def element_readings(model: Model) -> list[ElementReading]:
-    """Readings of all force elements, in the order of their numbers in `readings`."""
-    return [reading for force in model.forces for reading in force.readings(model.joints, model.body_names)]
+def element_readings(model: Model) -> list[ElementReading | ContactReading]:
+    """Readings of all force elements and contacts, in the order of their numbers in `readings`."""
+    found = [reading for force in model.forces for reading in force.readings(model.joints, model.body_names)]
+    return [*found, *(ContactReading(own) for own in _contacts(model))]
+
+
+def _contacts(model: Model) -> list[ConstraintElement]:
+    return [own for own in model.constraint_elements if own.kind.contact is not None]
 
 
 def measured_joints(model: Model) -> list[int]:
@@ -30,6 +37,7 @@ def measured_joints(model: Model) -> list[int]:
 def bodies_read(model: Model) -> list[int]:
     """The bodies whose motion is needed, in the order of the model."""
     found = {b for force in model.forces if force.kind.on == "bodies" for b in force.on}
+    found |= {b for contact in _contacts(model) for b in contact.on}
     for j in measured_joints(model):
         found |= {model.joints[j].parent, model.joints[j].child}
     return sorted(found - {GROUND})
@@ -53,7 +61,7 @@ def readings(model: Model) -> Quantity:
             moving[b] = Moving(R, r, inputs["twists"][k, :].T)
         measured = {j: _measured(model, moving, j) for j in measured_joints(model)}
         parts: list[Any] = [
-            reading.graph(t, *_state(model, inputs, moving, measured, reading.force))
+            reading.graph(t, *_state(model, inputs, moving, measured, reading.element))
             for reading in element_readings(model)
         ]
         parts += [part for rows in measured.values() for part in (rows.q, rows.qd)]
@@ -79,7 +87,11 @@ def _measured(model: Model, moving: dict[int, Moving], j: int) -> JointRows:
 
 
 def _state(
-    model: Model, inputs: Inputs, moving: dict[int, Moving], measured: dict[int, JointRows], force: Force
+    model: Model,
+    inputs: Inputs,
+    moving: dict[int, Moving],
+    measured: dict[int, JointRows],
+    force: Force | ConstraintElement,
 ) -> Sequence[Any]:
     """The arguments of an element's law after time."""
     if force.kind.on == "bodies":

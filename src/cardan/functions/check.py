@@ -17,10 +17,12 @@ from cardan.machines.waiting import doing
 from cardan.model.html import html_table
 from cardan.model.memory import require_model
 from cardan.model.model import Model
+from cardan.model.modes import with_modes
 from cardan.model.values import number, whole
 from cardan.structure.assemble import assemble
 from cardan.structure.formulation import formulation_of
-from cardan.structure.kernels import equations_kernel, is_large, time_argument
+from cardan.structure.kernels import equations_kernel, is_large, parameter_arguments, time_argument
+from cardan.structure.law_state import law_rows_of
 from cardan.structure.planarity import in_plane
 from cardan.structure.rows import generic_configurations
 
@@ -99,6 +101,7 @@ def check(model: Model, *, states: int = 64, seed: int = 0, bound: float = 1e-10
 def _check(model: Model, states: int, seed: int, bound: float) -> Report:
     """Every row, one after the other."""
     rng = np.random.default_rng(whole("check", "seed", seed, least=0))
+    lawful, model = model, with_modes(model)  # all open: what is not of the laws
     q, v = consistent_states(model, rng, states)
     tau = rng.standard_normal((states, model.nv))
     wrenches = rng.standard_normal((states, model.nb, 6))
@@ -118,6 +121,9 @@ def _check(model: Model, states: int, seed: int, bound: float) -> Report:
         with doing("loops"):
             rows += _general_rows(model, q, v, tau, wrenches, bound)
     rows += _formulation_rows(model, q, v, tau, wrenches, bound)
+    if lawful is not model:
+        with doing("rows with laws"):
+            rows += _law_rows(lawful, q, v, tau, bound)
     return Report(model.name, tuple(rows), len(q))
 
 
@@ -182,6 +188,22 @@ def _in_plane(model: Model, forces: np.ndarray, determined: np.ndarray) -> np.nd
     P = in_plane(model)
     known = (np.abs(P) @ ~determined[..., None])[..., 0] < 1e-9
     return np.where(known, np.einsum("jab,...jb->...ja", P, forces), 0.0)
+
+
+def _law_rows(model: Model, q: Any, v: Any, tau: Any, bound: float) -> list[CheckRow]:
+    """Rows with laws in two formulations, and the complementarity problem with all of them closed and at rest."""
+    moded, ways = with_modes(model), [formulation_of(model, name) for name in ("spatial", "absolute")]
+    p = np.broadcast_to(parameter_arguments(moded)[0], (len(q), moded.parameters.size))
+    here, there = (law_rows_of(moded, way).state(np.zeros(len(q)), q, v, tau, p) for way in ways)
+    rows = [
+        CheckRow(
+            f"rows with laws, {name}: spatial = absolute", relative(getattr(here, name), getattr(there, name)), bound
+        )
+        for name in ("phi", "u", "b", "W")
+    ]
+    found, residual = law_rows_of(moded, ways[0]).resting(here)
+    error = float(residual[found].max(initial=0.0)) if found.any() else np.nan
+    return [*rows, CheckRow("complementarity of forces and rates", error, 1e-8)]
 
 
 def relative(a: Any, b: Any) -> float:

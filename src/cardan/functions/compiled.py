@@ -60,6 +60,8 @@ def compile(
             f"{owner}: model {model.name!r} has {len(model.tree.links)} links, and past {LOOP_PAST} only quantities "
             "with a recursion are one kernel; call the function itself"
         )
+    if name in SOLVED:
+        model.require_no_laws(owner, "call the function itself, which finds it at each state")
     kernel = _kernel(model, name, quantity, eq.formulation, wanted)
     _compiled(kernel)
     return CompiledFunction(name, model, eq.formulation, quantity, wanted, kernel)

@@ -259,17 +259,19 @@ def _joint_forces(model: Model, q: np.ndarray, t: ArrayLike) -> tuple[np.ndarray
     size = max([float(np.linalg.norm(M[:3, 3] - middle)) for M in frames]) or 1.0
     scale = np.array([1 / size] * 3 + [1.0] * 3)
     columns: list[tuple[list[tuple[int, np.ndarray]], dict[int, np.ndarray]]] = []  # on bodies, in joints
-    along = []
+    along: list[np.ndarray] = []
+    coordinates: list[Any] = []
     for j, joint in enumerate(model.joints):
         own = joint.kind.measure(*_pose_in_joint(model, poses, j))
+        link = model.link_of_joint(j)
+        coordinates.append(own if link is None else q[link.q])
         S, T = (np.asarray(part(own), dtype=float) for part in (joint.kind.S, joint.kind.T))
         along.append(np.linalg.pinv(S).T)  # the forces along the coordinates
         for w in T.T:
             columns.append(([], {j: w}))
     for coupling in model.couplings:
-        columns.append(
-            ([], {j: c * along[j][:, 0] for j, c in zip(coupling.joints, coupling.coefficients, strict=True)})
-        )
+        slopes = coupling.slopes(ca.SX(float(np.asarray(t))), [ca.SX(coordinates[j]) for j in coupling.joints])
+        columns.append(([], {j: float(c) * along[j][:, 0] for j, c in zip(coupling.joints, slopes, strict=True)}))
     for constraint in model.constraints:
         at = [_pose(poses, b) for b in constraint.on]
         forces = constraint.written(

@@ -19,7 +19,7 @@ from cardan.errors import InputError
 from cardan.formulation.differential import FREE, differential, jacobians, transposed
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity, Shape
-from cardan.functions.equations import equations
+from cardan.functions.equations import SOLVED, equations
 from cardan.lazy import cached_property
 from cardan.machines.cuda.place import Place
 from cardan.machines.ufunc.kernel import Kernel
@@ -193,6 +193,8 @@ def rule_of(owner: str, model: Model, name: str, formulation: str | Formulation)
     """The rule of a quantity that is named as in `cd.equations(model).graph`."""
     eq = equations(model, formulation=formulation)
     quantity = eq.quantity(name)
+    if name in SOLVED or name == "reactions":
+        model.require_no_laws(owner, "cd.forward_dynamics finds it at each state and has by=")
     if model.has_rows and not is_settled(model):
         raise InputError(
             f"{owner}: which constraints of model {model.name!r} are redundant depends on the configuration; "

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
 
 _KERNELS: KernelSlot[tuple[str, str]] = KernelSlot("the contract in a formulation's own coordinates")
 _QUANTITIES: Slot[tuple[str, str], Quantity] = Slot("quantities of the contract")
-_ROWS: Slot[str, RowTable] = Slot("labels of a formulation's rows")
 SYSTEM = ("M", "f", "J", "gamma", "beta", "phi")
 # What attributes are called in other programs, and what to write here.
 ELSEWHERE = {
@@ -91,10 +90,7 @@ class Equations:
     @property
     def rows(self) -> RowTable:
         """The constraint rows: owner, name, units of residual and multiplier, level and law of each. Print it."""
-        formulation = self.formulation
-        return _ROWS.find(
-            self.model, formulation.key, lambda: dynamics.outline_of(self.model.unbound, formulation).rows
-        )
+        return dynamics.shape_of(self.model, self.formulation).labels
 
     def M(self, q: ArrayLike, t: ArrayLike = 0.0) -> NDArray[Any]:
         """Mass matrix (..., nv, nv)."""
@@ -152,7 +148,9 @@ class Equations:
     @property
     def momentum_rows(self) -> tuple[str, ...]:
         """What each of the momentum equations says."""
-        return tuple(self.formulation.momentum_labels(dynamics.shape_of(self.model.unbound, self.formulation)))
+        return tuple(
+            self.formulation.momentum_labels(dynamics.parts_over_symbols(self.model.unbound, self.formulation))
+        )
 
     def momentum_equations(
         self, q: ArrayLike, v: ArrayLike, tau: ArrayLike | None = None, wrenches: ArrayLike | None = None,
@@ -271,7 +269,7 @@ def _own_quantity(model: Model, formulation: Formulation, name: str) -> Quantity
     if name == "momentum_equations":
         return _momentum_quantity(model, formulation, loaded)
     if name == "system":
-        nl = len(dynamics.outline_of(model, formulation).rows)
+        nl = len(dynamics.shape_of(model, formulation).labels)
         shapes = loaded
         sizes: list[Shape] = [(nv, nv), (nv,), (nl, nv), (nl,), (nl,), (nl,)]
 
@@ -297,7 +295,7 @@ def _own_quantity(model: Model, formulation: Formulation, name: str) -> Quantity
 
 
 def _momentum_quantity(model: Model, formulation: Formulation, shapes: dict[str, Shape]) -> Quantity:
-    n = len(formulation.momentum_labels(dynamics.shape_of(model, formulation)))
+    n = len(formulation.momentum_labels(dynamics.parts_over_symbols(model, formulation)))
 
     def momentum(model: Model, s: Any) -> list[Any]:
         return list(formulation.momentum_equations(own_equations(model, formulation, s)))

@@ -1,52 +1,76 @@
-"""Events: a user's expression whose zero crossing stops a run or is recorded, and how the crossing is located."""
+"""Events: a user's expression whose zero crossing stops or changes a run or is recorded, and how it is located."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 from weakref import WeakSet
 
 import numpy as np
 
-from cardan.algebra.matrix import Matrix, Scalar, constant, is_symbol, where
-from cardan.algebra.rotation import cross
+from cardan.algebra.matrix import Matrix, is_symbol, where
 from cardan.errors import CardanError, InputError
-from cardan.formulation.kinematics import MOTION
-from cardan.formulation.recursion import run
+from cardan.formulation.instant import Instant
 from cardan.model.elements import read_name
 from cardan.model.model import Model
 from cardan.model.plain_symbols import plain_symbols
-from cardan.model.tree import GROUND
-from cardan.model.values import one
-from cardan.structure.kernels import parameter_arguments, symbolic
+from cardan.structure.kernels import symbolic
 
-ACTIONS = ("stop", "record")
+ACTIONS = ("stop", "record", "change")
 
 # What a user gives
 
 
 @dataclass(frozen=True)
 class Event:
-    """A zero crossing of an expression, which stops a run or is recorded.
+    """A zero crossing of an expression, which stops a run, changes it, or is recorded.
 
     Args:
         name: name of the event in the run's records.
         when: function of a `cd.Instant` (symbols) that returns a scalar; the event is its zero crossing.
-        action: "stop" the run there, or only "record" the event.
+        action: "stop" the run there, "change" it and go on, or only "record" the event; by default "change" if `then`
+            or `call` is given, else "stop".
         direction: 1 for upward crossings only, -1 for downward ones, 0 for both.
+        then: function of a `cd.Instant` (symbols) that returns a `cd.Change`: new rates, new values of parameters. It
+            is recorded once and compiled.
+        call: the same as plain Python, called at every event: `call(t, q, v, parameters)` with arrays (k,), (k, nq),
+            (k, nv) and a dict of arrays for the k systems that meet the event at once; None changes nothing.
+        active: function of a `cd.Instant` that returns a condition of held variables, as `s["mode"] == 1`: the event
+            counts only while it is true.
+        limit: as `then`, where events accumulate: what becomes of a ball after infinitely many bounces. Without it
+            the run of the system ends there.
 
     """
 
     name: str
     when: Callable[[Instant], Any]
-    action: str = "stop"
+    action: str = ""
     direction: int = 0
+    then: Callable[[Instant], Any] | None = None
+    call: Callable[..., Any] | None = None
+    limit: Callable[[Instant], Any] | None = None
+    active: Callable[[Instant], Any] | None = None
+    turns_back: ClassVar[bool] = True
+    """Whether its value may have passed zero when a system goes on from it, so that a return must be looked for."""
 
     def __post_init__(self) -> None:
         read_name("event", self.name)
+        changes = self.then is not None or self.call is not None
+        if self.action == "":
+            object.__setattr__(self, "action", "change" if changes else "stop")
         if self.action not in ACTIONS:
-            raise InputError(f"event {self.name!r}: action must be 'stop' or 'record', got {self.action!r}")
+            raise InputError(f"event {self.name!r}: action must be 'stop', 'change' or 'record', got {self.action!r}")
+        if (self.action == "change") != changes:
+            told = "needs then= or call=, what it changes" if not changes else "and then= or call= exclude each other"
+            raise InputError(f"event {self.name!r}: action {self.action!r} {told}")
+        if self.then is not None and self.call is not None:
+            raise InputError(f"event {self.name!r}: give then= or call=, not both")
+        for what in ("then", "call", "limit", "active"):
+            if getattr(self, what) is not None and not callable(getattr(self, what)):
+                raise InputError(f"event {self.name!r}: {what} must be a function, got {getattr(self, what)!r}")
+        if self.limit is not None and self.then is None:
+            raise InputError(f"event {self.name!r}: limit= goes with then=")
         if self.direction not in (-1, 0, 1):
             raise InputError(f"event {self.name!r}: direction must be -1, 0 or 1, got {self.direction!r}")
         if not callable(self.when):
@@ -54,48 +78,6 @@ class Event:
                 f"event {self.name!r}: `when` must be a function of an instant, e.g. lambda s: s.q[0]; got "
                 f"{self.when!r}"
             )
-
-
-@dataclass(frozen=True)
-class Instant:
-    """Time and state of the mechanism as symbols, for an event's expression.
-
-    Time `t` is in s, coordinates `q` (nq,) in rad and m, rates `v` (nv,) in rad/s and m/s.
-    """
-
-    model: Model
-    t: Scalar
-    q: Matrix
-    v: Matrix
-
-    def coordinate(self, joint: str) -> Matrix:
-        """Coordinates of a tree joint."""
-        return self.q[self.model.q_slice(joint)]
-
-    def rate(self, joint: str) -> Matrix:
-        """Rates of a tree joint."""
-        return self.v[self.model.v_slice(joint)]
-
-    def position(self, body: str, point: Sequence[float] = (0.0, 0.0, 0.0)) -> Matrix:
-        """Position (3,) of a point of a body or frame, in ground components, m."""
-        link, pose = self.model.placement(body)
-        at = constant(pose.position + pose.rotation @ one("position", "point", point, 3))
-        node = self._node(link)
-        return at if node is None else node.r0 + node.R @ at
-
-    def velocity(self, body: str, point: Sequence[float] = (0.0, 0.0, 0.0)) -> Matrix:
-        """Velocity (3,) of a point of a body or frame, in ground components, m/s."""
-        link, pose = self.model.placement(body)
-        at = constant(pose.position + pose.rotation @ one("velocity", "point", point, 3))
-        node = self._node(link)
-        if node is None:
-            return at * 0
-        return node.R @ (node.v[3:] + cross(node.v[:3], at))
-
-    def _node(self, link: int) -> Any:
-        if link == GROUND:
-            return None
-        return run(MOTION, self.model, {"q": self.q, "v": self.v}).links[link]
 
 
 # As graphs
@@ -131,6 +113,8 @@ def trace_events(model: Model, events: Sequence[Event]) -> Any:
             what = f"shape {value.shape}" if is_symbol(value) else repr(value)
             raise InputError(f"event {event.name!r}: its expression must be a scalar of the instant, got {what}")
         _require_crossing(event, value)
+        if event.active is not None:
+            value = where(_condition(event, instant), value, 1.0)
         values.append(value)
     g = ca.vertcat(*values) if values else ca.SX(0, 1)
     known = ca.vertcat(t, q, v, p)
@@ -141,6 +125,26 @@ def trace_events(model: Model, events: Sequence[Event]) -> Any:
                     f"event {event.name!r}: its expression has the symbol {symbol}, which is not of the instant"
                 )
     return ca.Function("events", [t, q, v, *([p] if model.parameters else [])], [g])
+
+
+def _condition(event: Event, instant: Instant) -> Any:
+    """Whether an event counts, as an expression; reject one that depends on more than held variables."""
+    import casadi as ca
+
+    assert event.active is not None
+    try:
+        with plain_symbols():
+            found = event.active(instant)
+    except CardanError as error:
+        raise InputError(f"event {event.name!r}: active: {error}") from None
+    if not is_symbol(found) or found.shape != (1, 1):
+        raise InputError(f"event {event.name!r}: active must return a condition of variables, got {found!r}")
+    if any(ca.depends_on(found, x) for x in (instant.t, instant.q, instant.v) if x.numel()):
+        raise InputError(
+            f"event {event.name!r}: active depends on time or state; it may read variables only, s['mode'] == 1, and "
+            "what moves belongs into `when`"
+        )
+    return found
 
 
 _REPEATABLE: WeakSet[Event] = WeakSet()  # events that were found to be functions
@@ -172,18 +176,6 @@ def _require_crossing(event: Event, value: Any) -> None:
             f"event {event.name!r}: its expression is a condition, true or false, and never passes through zero; give "
             "a difference, as s.t - 1.5 for s.t > 1.5"
         )
-
-
-def events_of_one_system(model: Model, events: Sequence[Event]) -> Any:
-    """CasADi function `(t, q, v) -> g` of all events, at the parameter values of a model of one system."""
-    import casadi as ca
-
-    traced = trace_events(model, events)
-    values = [np.asarray(p).reshape(-1) for p in parameter_arguments(model)]
-    if not values:
-        return traced
-    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
-    return ca.Function("events", [t, q, v], [traced(t, q, v, *map(ca.DM, values))])
 
 
 def crossing(before: Matrix, after: Matrix, directions: np.ndarray) -> tuple[Matrix, Matrix]:

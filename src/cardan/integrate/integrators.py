@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
-from cardan.integrate.explicit.tableau import DORMAND_PRINCE, KUTTA, SEMI_IMPLICIT_EULER, Tableau
+from cardan.integrate.explicit.tableau import DORMAND_PRINCE, KUTTA, ONE_STAGE, SEMI_IMPLICIT_EULER, Tableau
 from cardan.machines.cuda.place import Place
 from cardan.model.elements import read_name
 from cardan.model.values import batch, number, shown, whole
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 
 DOUBLE, SINGLE = PRECISIONS = ("float64", "float32")
+EVENTS, STEPS = "events", "steps"  # how an integrator treats rows with laws
+IMPACTS = ("newton", "poisson")
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,9 @@ class Integrator:
         for_stiff: whether it is meant for stiff mechanisms.
         has_derivatives: whether its runs can be differentiated: it has a `recorder`.
         has_float32: whether it can take its steps in float32.
+        has_states: whether it integrates variables of the model that have rates.
+        laws: how it treats rows with laws (`model.laws`): by "events" at which rows change their modes, by "steps"
+            that solve a complementarity problem each, or "" if it cannot.
         has_gpu: whether it hands `request.threads` to its kernels, so that they run on a GPU.
         elsewhere: what methods of its kind are called in other programs, in lower case, for messages.
     """
@@ -86,6 +91,8 @@ class Integrator:
     has_derivatives: bool = False
     has_gpu: bool = False
     has_float32: bool = False
+    has_states: bool = False
+    laws: str = ""
     elsewhere: tuple[str, ...] = ()
 
     @property
@@ -115,12 +122,17 @@ class _Explicit(Integrator):
 
     tableau: Tableau
     baumgarte: float | None
+    has_states = True
     has_derivatives = True
     has_gpu = True
+    laws = EVENTS
+    impact: str | None
 
     def __post_init__(self) -> None:
         if self.baumgarte is not None:
             number(type(self).__name__, "baumgarte", self.baumgarte, "of 1/s", least=0)
+        if self.impact not in (None, *IMPACTS):
+            raise InputError(f"{type(self).__name__}: impact must be 'newton' or 'poisson', got {shown(self.impact)}")
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
@@ -143,6 +155,7 @@ class DormandPrince(_Explicit):
 
     Args:
         baumgarte: rate, 1/s, of Baumgarte's feedback on loops; None to project onto them after every step.
+        impact: law of impacts of hard stops and contacts: "newton", also by default, or "poisson".
 
     """
 
@@ -151,6 +164,7 @@ class DormandPrince(_Explicit):
     summary = "explicit, order 5, chooses its steps"
     tableau = DORMAND_PRINCE
     baumgarte: float | None = None
+    impact: str | None = None
 
 
 @dataclass(frozen=True)
@@ -159,6 +173,7 @@ class RK4(_Explicit):
 
     Args:
         baumgarte: rate, 1/s, of Baumgarte's feedback on loops; None to project onto them after every step.
+        impact: law of impacts of hard stops and contacts: "newton", also by default, or "poisson".
 
     """
 
@@ -169,6 +184,7 @@ class RK4(_Explicit):
     has_float32 = True
     tableau = KUTTA
     baumgarte: float | None = None
+    impact: str | None = None
 
 
 @dataclass(frozen=True)
@@ -177,6 +193,7 @@ class SemiImplicitEuler(_Explicit):
 
     Args:
         baumgarte: rate, 1/s, of Baumgarte's feedback on loops; None to project onto them after every step.
+        impact: law of impacts of hard stops and contacts: "newton", also by default, or "poisson".
 
     """
 
@@ -187,6 +204,7 @@ class SemiImplicitEuler(_Explicit):
     has_float32 = True
     tableau = SEMI_IMPLICIT_EULER
     baumgarte: float | None = None
+    impact: str | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -202,6 +220,7 @@ class RungeKutta(_Explicit):
         b: weights (s,), which add up to 1.
         e: weights (s,) of the error estimate, which add up to 0; None for steps of fixed length.
         baumgarte: rate, 1/s, of Baumgarte's feedback on loops; None to project onto them after every step.
+        impact: law of impacts of hard stops and contacts: "newton", also by default, or "poisson".
 
     """
 
@@ -211,6 +230,7 @@ class RungeKutta(_Explicit):
     b: ArrayLike
     e: ArrayLike | None = None
     baumgarte: float | None = None
+    impact: str | None = None
     chooses_steps: bool = field(init=False, repr=False)
     has_float32: bool = field(init=False, repr=False)
     tableau: Tableau = field(init=False, repr=False)
@@ -246,6 +266,42 @@ class RungeKutta(_Explicit):
         }
         for name, value in made.items():
             object.__setattr__(self, name, value)
+
+
+@dataclass(frozen=True)
+class Moreau(Integrator):
+    """Moreau's midpoint rule of order 1, with steps of fixed length, for stops, contacts and friction that sticks.
+
+    Impacts and friction are part of the step: it stops at none of them, however many there are.
+
+    Args:
+        impact: law of impacts: "newton" or "poisson".
+
+    """
+
+    name = "moreau"
+    elsewhere = ("moreau_jean", "time_stepping", "timestepping", "nonsmooth", "siconos")
+    summary = "time stepping with impacts and friction, order 1, fixed steps"
+    chooses_steps = False
+    has_states = True
+    has_gpu = True
+    laws = STEPS
+    rules = ("newton", "poisson")
+    impact: str = "newton"
+
+    def __post_init__(self) -> None:
+        """Check the options."""
+        if self.impact not in self.rules:
+            raise InputError(f"Moreau: impact must be 'newton' or 'poisson', got {shown(self.impact)}")
+
+    def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
+        """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
+        from cardan.integrate.moreau.step import MoreauEquations
+        from cardan.integrate.moreau.stepper import MoreauStepper
+        from cardan.structure.rows import kept_rows
+
+        motion = MoreauEquations(model, formulation, tuple(kept_rows(model, formulation)), rule=self.impact)
+        return MoreauStepper(motion, ONE_STAGE, tau, request)
 
 
 # Implicit methods
@@ -391,7 +447,7 @@ class Adams(_Cvode):
 
 INTEGRATORS: dict[str, Integrator] = {
     integrator.name: integrator
-    for integrator in (DormandPrince(), RK4(), SemiImplicitEuler(), Gear(), Alpha(), BDF(), Adams())
+    for integrator in (DormandPrince(), RK4(), SemiImplicitEuler(), Moreau(), Gear(), Alpha(), BDF(), Adams())
 }
 OWN = tuple(INTEGRATORS)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from cardan.algebra.matrix import Matrix, Scalar, dot
-from cardan.formulation.dynamics import outline_of
+from cardan.formulation.dynamics import shape_of
 from cardan.formulation.formulation import Formulation
 from cardan.integrate.events import Event, trace_events
 from cardan.machines.ufunc.kernel import Kernel, compile_program
@@ -50,10 +50,10 @@ def layout_of(model: Model, formulation: Formulation) -> Layout:
 
 def _layout_of(model: Model, formulation: Formulation) -> Layout:
     prepare(model, formulation)
-    parts, rows = outline_of(model, formulation), kept_rows(model, formulation)
-    positions = tuple(row for row in rows if parts.rows[row].level == "position")
+    shape, rows = shape_of(model, formulation), kept_rows(model, formulation)
+    positions = tuple(row for row in rows if shape.labels[row].level == "position")
     unit = tuple(at for _, at in formulation.quaternions(model))
-    lent = () if parts.lent is None else tuple(map(tuple, parts.lent.tolist()))
+    lent = () if shape.lent is None else tuple(map(tuple, shape.lent.tolist()))
     return Layout(formulation, formulation.facts(model), *formulation.sizes(model), tuple(rows), positions, unit, lent)
 
 
@@ -73,6 +73,16 @@ class Given:
     tau: Matrix | None
     parameters: Sequence[Matrix] = ()
     about: Sequence[Matrix] = ()
+
+    def with_states(self, x: Matrix | None, places: Sequence[int]) -> Given:
+        """The same with `x`, if there are any, in the places of the parameters that are states."""
+        import casadi as ca
+
+        if x is None or not places:
+            return self
+        at = dict(zip(places, ca.vertsplit(x), strict=True))
+        p = self.parameters[0]
+        return replace(self, parameters=(ca.vertcat(*(at.get(k, p[k]) for k in range(p.shape[0]))),))
 
     def power(self, v: Matrix) -> Matrix:
         """Power of the drives at rates `v` of the tree, W."""
@@ -113,11 +123,16 @@ class IntegratorKernels:
 
         return trace_events(self.model, self.events)(t, q, v, *given.parameters) if self.events else ca.SX(0, 1)
 
+    @property
+    def _traced_events(self) -> str:
+        """What tells the events from others."""
+        return str(trace_events(self.model, self.events).serialize()) if self.events else ""
+
     def _kernel(
         self, name: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...], record: Any, repeats: int = 1
     ) -> Kernel:
         """Compile a kernel, or return it if the model has it already; `repeats` is that of `Program`."""
-        graph = trace_events(self.model, self.events).serialize() if self.events else ""
+        graph = self._traced_events
         directions = [event.direction for event in self.events]
         key = hashlib.sha256(repr((self.model.key, *self.facts, name, directions, graph)).encode()).hexdigest()
         program = Program(name, inputs, outputs, key, record, repeats)

@@ -14,8 +14,8 @@ import numpy as np
 from cardan.algebra.free_number import nominal
 from cardan.algebra.matrix import Matrix, snap, stack
 from cardan.formulation.absolute import ABSOLUTE, Absolute
-from cardan.formulation.components import ComponentClass, heaviest_bodies, roots_of, row_places
 from cardan.formulation.coordinates import own_equations
+from cardan.formulation.division import ComponentClass, heaviest_bodies, longest_subtree, row_places
 from cardan.formulation.formulation import Formulation, Parts
 from cardan.formulation.light import lent_to_joints, lent_to_links
 from cardan.formulation.spatial import SPATIAL
@@ -160,7 +160,7 @@ class LargeSystem(System):
         from scipy.sparse import diags_array
 
         home = model.unbound
-        if formulation.in_tree and _longest_piece(home) > LARGEST_PIECE:
+        if formulation.in_tree and longest_subtree(home) > LARGEST_PIECE:
             formulation = ABSOLUTE
         self.model, self.formulation, self.in_tree = home, formulation, formulation.in_tree
         kept = kept_by_components(home, formulation)
@@ -344,11 +344,7 @@ def _has_mass(cls: ComponentClass) -> bool:
 
 def _moves(cls: ComponentClass) -> bool:
     """Whether its members are joints of the tree that can move."""
-    return cls.outline.driven and cls.x.shape[1] > 0
-
-
-def _longest_piece(model: Model) -> int:
-    return int(np.bincount(roots_of(model.tree), minlength=1).max())
+    return cls.outline.driven and cls.outline.nq > 0
 
 
 def plane_basis(model: Model) -> np.ndarray | None:

@@ -90,11 +90,25 @@ class PassingStepper:
         if self.careful is not None:
             self.careful.rest(systems)
 
-    def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def change(self, systems: np.ndarray, v: np.ndarray, p: np.ndarray) -> None:
+        """Give the system other rates v (1, nv) and free parameters p (1, np)."""
+        if not systems[0]:
+            return
+        if self.model.parameters:
+            self.model = self.model._bound(p)
+        for stepper in (self.usual, self.careful):
+            if stepper is not None:
+                stepper.change(systems, v, p)
+        if self.at is not None:
+            self.at = replace(self.at, v=v)
+
+    def project(
+        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, p: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Project samples (1, n, ...)."""
         if self.careful is None:
-            return self.usual.project(t, q, v)
-        return self.careful.project(t, q, v)
+            return self.usual.project(t, q, v, p)
+        return self.careful.project(t, q, v, p)
 
     def _independence(self, t: float, q: np.ndarray) -> float:
         return float(independence(self.model, q[0], t, parameter_arguments(self.model)))

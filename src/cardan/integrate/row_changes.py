@@ -15,9 +15,9 @@ from cardan.model.model import Model
 from cardan.structure.assemble import opened
 from cardan.structure.kernels import parameter_arguments
 from cardan.structure.projection import project
-from cardan.structure.row_sets import row_sets
+from cardan.structure.row_sets import rates_that_turn_rows, row_sets
 
-TURN = 0.1  # rad or m: rows are looked at whenever the fastest coordinate has moved so far
+TURN = 0.1  # rad or m: rows are looked at whenever the fastest of the coordinates that change them has moved so far
 
 
 class RowChangingStepper:
@@ -28,6 +28,7 @@ class RowChangingStepper:
 
     def __init__(self, model: Model, make: Callable[[Model], Stepper]) -> None:
         self.model, self.make, self.sets = model, make, row_sets(model)
+        self.turning = rates_that_turn_rows(model)
         self.number, self.earlier, self.resting = -1, 0, False
         self.stepper: Stepper | None = None
         self.at: Arrival | None = None
@@ -52,7 +53,7 @@ class RowChangingStepper:
         assert self.at is not None and self.stepper is not None
         while True:
             here = float(self.at.t[0])
-            speed = float(np.abs(self.at.v).max(initial=0.0))
+            speed = float(np.abs(self.at.v[:, self.turning]).max(initial=0.0))
             arrival = self.stepper.advance(min(t, here + TURN / speed) if speed > TURN / max(t - here, 1e-300) else t)
             failed = Outcome.EVENT < arrival.outcome[0] != Outcome.RESTING
             if arrival.outcome[0] and not failed:
@@ -80,9 +81,22 @@ class RowChangingStepper:
         if self.stepper is not None:
             self.stepper.rest(systems)
 
-    def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def change(self, systems: np.ndarray, v: np.ndarray, p: np.ndarray) -> None:
+        """Give the system other rates v (1, nv) and free parameters p (1, np)."""
+        if not systems[0]:
+            return
+        if self.model.parameters:
+            self.model = self.model._bound(p)
+        if self.stepper is not None:
+            self.stepper.change(systems, v, p)
+        if self.at is not None:
+            self.at = replace(self.at, v=v)
+
+    def project(
+        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, p: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the samples as they are, each projected when it was reached; and which of them left a row open."""
-        return q, v, opened(self.model, q, t)
+        return q, v, opened(self.model, q, t, p)
 
     @property
     def _member(self) -> Model:

@@ -40,6 +40,8 @@ class Outcome(IntEnum):
     RESTING = 10  # the system was told to stay where it is
     INTERRUPTED = 11  # Ctrl-C, before the system arrived
     NOT_COMPUTED = 12  # the run was interrupted before the system began
+    NO_JUMP = 13  # an event's change is impossible there; `Arrival.message` says why
+    ACCUMULATED = 14  # infinitely many events before a finite time
 
     @property
     def text(self) -> str:
@@ -59,6 +61,8 @@ _OUTCOME_TEXTS = {
     Outcome.DEAD_POINT: "a singular position",
     Outcome.INTERRUPTED: "interrupted",
     Outcome.NOT_COMPUTED: "not computed",
+    Outcome.NO_JUMP: "no state after an event",
+    Outcome.ACCUMULATED: "events accumulate",
 }
 
 
@@ -74,6 +78,8 @@ class EnergyNotes:
     """Largest kinetic energy (B,), J, that bringing velocities back onto the constraints took in one step."""
     correction_time: np.ndarray
     """Time (B,) of that step, s."""
+    law_residual: np.ndarray
+    """Largest relative residual (B,) of the laws of rows in one step of a method that solves them."""
 
     def after(self, earlier: EnergyNotes | None) -> EnergyNotes:
         """The same since an earlier start, with the notes until this one began."""
@@ -85,6 +91,7 @@ class EnergyNotes:
             np.maximum(self.speed, earlier.speed),
             np.where(larger, self.correction, earlier.correction),
             np.where(larger, self.correction_time, earlier.correction_time),
+            np.maximum(self.law_residual, earlier.law_residual),
         )
 
 
@@ -110,6 +117,8 @@ class Arrival:
     """All events (B, ne) met at that time."""
     notes: EnergyNotes | None = None
     """For the energy balance; None of an integrator that does not integrate the work."""
+    p: np.ndarray | None = None
+    """Free parameters (B, np) of each system there; None of an integrator that cannot change them."""
 
 
 class Stepper(Protocol):
@@ -128,11 +137,24 @@ class Stepper(Protocol):
     def rest(self, systems: np.ndarray) -> None:
         """From now on leave some systems, a mask (B,), where they are, also after another `begin`."""
 
-    def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Project samples (B, n, ...) at times (B, n) onto the constraints; also return which (B, n) stayed open."""
+    def change(self, systems: np.ndarray, v: np.ndarray, p: np.ndarray) -> None:
+        """Give systems of a mask (B,) other rates v (B, nv) and free parameters p (B, np), where they are.
+
+        Called of systems at an event before they go on from there, and of all before another `begin`, whose rates
+        count then.
+        """
+
+    def project(
+        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, p: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Project samples (B, n, ...) at times (B, n) onto the constraints; also return which (B, n) stayed open.
+
+        `p` (B, n, np) are their free parameters, where these changed during the run.
+        """
 
 
 STRETCH = 1.01  # the last step before a stop may be this much longer, to avoid a tiny one after it
+LOOKS = 18  # steps, each a quarter of the one before, that look whether an event comes back
 ON_STEP = 1e-6  # of a step: a time this near to the end of a step is the end of it
 
 
@@ -166,13 +188,16 @@ class BatchStepper:
         self.model, self.tau, self.step = model, tau, request.step
         self.events, self.max_steps, self.threads = request.events, request.max_steps, request.threads
         self.stops = request.stops
-        self.parameters = parameter_arguments(model)
+        self.parameters: Sequence[np.ndarray] = parameter_arguments(model)
+        self.states = list(model.parameters.states)  # places in `p` of those that are integrated with the motion
         self.limit = 64
         self.s: States = {}
         self.origin: float | np.ndarray = 0.0
         self.reached = 0.0
         self.resting: np.ndarray | None = None
         self.crossed: np.ndarray | None = None
+        self.side: np.ndarray | None = None  # signs (B, ne) of the events' values before the event that was met
+        self.jumped: np.ndarray | None = None  # systems (B,) that were changed at the event that they met
 
     # What a subclass says.
 
@@ -201,11 +226,41 @@ class BatchStepper:
         """States after one step of lengths `h` from `start`; a failed one has an `outcome` other than EVENT."""
         raise NotImplementedError
 
+    def _law_residual(self) -> np.ndarray:
+        """Largest relative residual (B,) of the laws of rows so far."""
+        return np.zeros(len(self.s["t"]))
+
     def _tree(self, s: States) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates and rates of the tree in a state."""
         return s["q"], s["v"]
 
+    def _with_rates(self, s: States, v: np.ndarray) -> States:
+        """The state with other rates (B, nv) of the tree."""
+        return {**s, "v": v}
+
     # What all do.
+
+    def change(self, systems: np.ndarray, v: np.ndarray, p: np.ndarray) -> None:
+        """Give systems of a mask (B,) other rates v (B, nv) and free parameters p (B, np)."""
+        if self.parameters:
+            old = np.broadcast_to(self.parameters[0], p.shape)
+            self.parameters = (np.where(systems[:, None], p, old),)
+        if self.s:
+            self.jumped = systems
+            if self.states:
+                self.s["x"] = np.where(systems[:, None], p[:, self.states], self.s["x"])
+            self.s = self._with_rates(self.s, np.where(systems[:, None], v, self._tree(self.s)[1]))
+            self.s["speed"] = np.where(systems, np.maximum(self.s["speed"], np.sum(v * v, axis=1)), self.s["speed"])
+
+    def parameters_of(self, s: States) -> Sequence[np.ndarray]:
+        """Free parameters (B, np) in a state, with those that are integrated; empty if there are none."""
+        if not self.parameters:
+            return ()
+        p = np.broadcast_to(self.parameters[0], (len(s["t"]), self.parameters[0].shape[-1]))
+        if self.states:
+            p = p.copy()
+            p[:, self.states] = s["x"]
+        return (p,)
 
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start at a state."""
@@ -229,11 +284,11 @@ class BatchStepper:
 
     def advance(self, t: float) -> Arrival:
         """Every system at time `t`, s."""
-        self.leave_events()
+        self.leave_events(t)
         return self.resume(t)
 
-    def leave_events(self) -> None:
-        """Let the systems that met an event go on from there."""
+    def leave_events(self, t: float = np.inf) -> None:
+        """Let the systems that met an event go on from there, towards the time `t`, s."""
         at_event = self.s["outcome"] == Outcome.EVENT
         if not at_event.any():
             return
@@ -244,6 +299,45 @@ class BatchStepper:
             if self.has_fixed_steps:
                 self.origin, self.reached = np.where(at_event, self.s["t"], self.origin), -np.inf
                 self.s = self._with_length(self.s, np.where(at_event, self.step or 0.0, self.s["h"]))
+            if self.jumped is not None:
+                self._look_back(np.flatnonzero(self.jumped & at_event), t)
+                self.jumped = None
+
+    def _look_back(self, rows: np.ndarray, end: float) -> None:
+        """Take systems that were changed at an event back to its other side, if the motion turns back at once.
+
+        A ball is a rounding below the floor when it leaves it. If a step is longer than its flight, the ball is below
+        the floor at both ends. So shorter and shorter steps are tried, and the one after which an event's value is
+        farthest on the side that it was on before is taken, not beyond the time `end`, s.
+        """
+        if self.crossed is None or self.side is None:
+            return
+        crossed = self.crossed & np.array([event.turns_back for event in self.events])
+        rows = rows[crossed[rows].any(axis=1)]
+        if not len(rows):
+            return
+        k, n, s, B = len(rows), LOOKS, self.s, len(self.s["t"])
+        many = np.repeat(rows, n)
+        start = {name: s[name][many] for name in self.names}
+        h = s["h"][many] * np.tile(0.25 ** np.arange(n), k)
+        tau = np.broadcast_to(self.tau, (B, self.model.nv))[many]
+        parameters = [np.broadcast_to(p, (B, p.shape[-1]))[many] for p in self.parameters]
+        far = self._stepped(start, h, tau, parameters)
+        ahead = np.where(np.isfinite(far["g"]), far["g"] * self.side[many], -np.inf)
+        ahead = np.where(crossed[many], ahead, -np.inf).max(axis=1)
+        ahead = np.where((s["t"][many] + h < end), ahead, -np.inf).reshape(k, n)
+        best = np.argmax(ahead, axis=1)
+        back = np.flatnonzero(ahead[np.arange(k), best] > 0)
+        at = rows[back]
+        taken = {name: far[name][back * n + best[back]] for name in set(far) - {"outcome", "h"}}
+        others = keep_side(s["g"][at], taken["g"])  # events that are passed on the way are met in the next step
+        taken["g"] = np.where(self.crossed[at], taken["g"], others)
+        for name, value in taken.items():
+            s[name] = s[name].copy()
+            s[name][at] = value
+        s["steps"] = s["steps"] + np.isin(np.arange(B), at)
+        if self.has_fixed_steps:
+            self.origin = np.where(np.isin(np.arange(B), at), s["t"], self.origin)
 
     def resume(self, t: float) -> Arrival:
         """Every system at time `t`, s; one that crossed an event in its last step is taken to the event."""
@@ -264,8 +358,11 @@ class BatchStepper:
             s = chosen_states(s["outcome"] == 0, sample, s)
         q, v = self._tree(s)
         outcome, event, steps = s["outcome"].astype(int), s["event"].astype(int), s["steps"].astype(int)
-        notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"])
-        return Arrival(s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed, notes=notes)
+        notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"], self._law_residual())
+        p = self.parameters_of(s)[0] if self.parameters else None
+        return Arrival(
+            s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed, notes=notes, p=p
+        )  # fmt: skip
 
     def _fixed_steps(self, t: float) -> States | None:
         """Take all whole steps until `t`; the states at `t` if that is inside the next step, None if they are kept."""
@@ -356,6 +453,7 @@ class BatchStepper:
         far, crossed = self._located(start, s["h"][rows], tau, parameters, directions)
         self.crossed = np.zeros((B, len(directions)), dtype=bool)
         self.crossed[rows] = crossed
+        self.side = np.sign(s["g"])
         met = far.get("outcome", Outcome.EVENT) == Outcome.EVENT
         for name, value in {**far, "event": np.where(met, np.argmax(crossed, axis=1), -1)}.items():
             s[name] = s[name].copy()

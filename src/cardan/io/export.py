@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from xml.etree import ElementTree
 
 import numpy as np
@@ -20,8 +20,9 @@ from cardan.errors import ModelError
 from cardan.io.text_file import SIZE_LIMIT
 from cardan.io.xml_element import free_name, walk
 from cardan.model.body import Joint, JointData
-from cardan.model.force import Coupling
+from cardan.model.force import FRICTION, Coupling
 from cardan.model.joint import Kind
+from cardan.model.law import STICKING, STOP
 from cardan.model.model import Model
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND
@@ -29,6 +30,7 @@ from cardan.model.tree import GROUND
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element as Node
 
+LIMITS = ("lower", "upper")
 DEEPEST = 500
 """Levels of an XML file that MuJoCo reads."""
 OTHERS = "which is more than load reads; other programs may"
@@ -105,7 +107,7 @@ def check_names(model: Model) -> None:
     named = [("model", model.name), *(("body", name) for name in model.body_names)]
     named += [("joint", name) for name in model.joint_names] + [("frame", name) for name in model.frame_names]
     named += [("force", force.name) for force in model.forces] + [("coupling", c.name) for c in model.couplings]
-    named += [("constraint", constraint.name) for constraint in model.constraints]
+    named += [("constraint", constraint.name) for constraint in model.own_constraints]
     for what, name in named:
         if found := NOT_XML.search(name):
             raise ModelError(f"{what} {name!r}: its name has {found[0]!r}, which XML cannot hold; rename it")
@@ -113,9 +115,9 @@ def check_names(model: Model) -> None:
 
 def left_out(model: Model, format: str) -> Iterator[str]:
     """What neither format expresses, or is not written in either."""
-    for constraint in model.constraints:
+    for constraint in model.own_constraints:
         yield f"{constraint.owner}: its function is not one of the constraints of {format}; left out"
-    if model.actuators:
+    if model.actuators and format == "URDF":
         yield f"actuators {', '.join(repr(a.name) for a in model.actuators)}: left out"
     if model.states:
         yield f"states {', '.join(map(repr, model.states))}: left out"
@@ -146,6 +148,38 @@ def followers(model: Model, joints: set[int]) -> tuple[dict[int, tuple[int, floa
         else:
             left.append(coupling)
     return following, left
+
+
+class Said(NamedTuple):
+    """Force elements that the data of joints says: the model whose joints have it, and the names of the elements."""
+
+    model: Model
+    elements: frozenset[str]
+    damped: frozenset[str]
+    """Names of the joints whose damping acts."""
+
+
+def said_by_joints(model: Model) -> Said:
+    """Friction and hard stops along single coordinates as data of their joints, as both formats have them."""
+    joints, elements, damped = list(model.joints), set[str](), set[str]()
+    for force in model.forces:
+        j = force.on[0]
+        joint = joints[j] if force.kind.on == "joint" else None
+        if joint is None or joint.kind.nv != 1 or j in model.cuts:
+            continue
+        given = {name: float(x.ravel()[0]) for name, x in force.numbers.items()}
+        if force.kind in (FRICTION, STICKING) and given.keys() <= {"viscous", "coulomb", "smoothing"}:
+            own: dict[str, Any] = {"damping": given["viscous"], "friction": given["coulomb"]}
+            damped |= {joint.name} if given["viscous"] else set()
+        elif force.kind is STOP and given.keys() <= {"lower", "upper", "restitution"} and not given["restitution"]:
+            own = {name: given[name] for name in ("lower", "upper") if name in given}
+        else:
+            continue
+        joints[j] = replace(
+            joint, data=replace(joint.data, **{name: x for name, x in own.items() if x or name in LIMITS})
+        )
+        elements.add(force.name)
+    return Said(replace(model, joints=tuple(joints)), frozenset(elements), frozenset(damped))
 
 
 def finite_data(joint: Joint) -> JointData:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
 from cardan.errors import FileError, InputError, NoOthers, no_such_argument
+from cardan.io.acting import Acting, FrictionWord, LimitsWord
 from cardan.io.mesh_path import with_relative_meshes
 from cardan.io.mjcf.read import read_mjcf
 from cardan.io.policy import Policy, Word
@@ -38,7 +39,8 @@ def load(
     path: str | os.PathLike[str], *, root: Root = "fixed", gravity: ArrayLike | None = None,
     snapping: float | None = None, mimic: bool = True, parameters: Mapping[str, float | str] | None = None,
     folder: str | os.PathLike[str] | None = None, strict: bool = False, policy: Word = "strict",
-    **others: Unpack[NoOthers],
+    limits: LimitsWord = "ignore", friction: FrictionWord = "ignore", damping: bool | None = None,
+    actuators: bool = False, **others: Unpack[NoOthers],
 ) -> Model:  # fmt: skip
     """Load a model from a file: `.yaml`, the format of Cardan, `.urdf`, or `.xml`, MJCF or URDF by its top element.
 
@@ -57,17 +59,31 @@ def load(
         strict: whether a loss is an error.
         policy: what to do where a file breaks a rule: "strict" rejects the file, "warn" keeps the value where it can be
             computed with, "repair" corrects slight violations. `model.notes` lists each.
+        limits: "hard" makes the limits of joints stops without restitution, "spring" compliant stops (the largest effort
+            of the joint, or 100 N m or N, presses them in by 0.01 rad or 1 mm); "ignore" leaves them as data.
+        friction: "stick" makes the dry friction of joints act and stick, "smooth" smooths it over a speed of 0.001 rad/s
+            or m/s (`Mechanism.friction`); "ignore" leaves it as data.
+        damping: whether the damping of joints acts; by default that of URDF and MJCF does, and data of a `.yaml` file,
+            which has elements of its own, does not.
+        actuators: whether actuators drive, by free numbers such as "motor.command"; otherwise they are data.
         **others: none; an error says what an argument is called here.
 
     """
     if others:
         raise no_such_argument("load", others)
+    acting = _acting(path, limits, friction, damping, actuators)
     found, bodies = _read(path, root, gravity, mimic, parameters, folder, policy)
+    with naming(str(Path(path)), bodies):
+        acting.apply(found.mechanism if isinstance(found, Description) else found)
     if isinstance(found, Description):
         model = found.build(snapping)
     else:
         with naming(str(Path(path)), bodies):
             model = found.build(snapping=snapping)
+    if actuators and model.actuators:
+        named = {*model.parameters.names}
+        commands = [f"{actuator.name}.command" for actuator in model.actuators]
+        model = model.free(*(command for command in commands if command not in named))
     if strict and model.losses:
         raise FileError(f"{path}: strict, and this would be lost: {'; '.join(model.losses)}")
     return model
@@ -76,11 +92,22 @@ def load(
 def load_mechanism(
     path: str | os.PathLike[str], *, root: Root = "fixed", gravity: ArrayLike | None = None, mimic: bool = True,
     parameters: Mapping[str, float | str] | None = None, folder: str | os.PathLike[str] | None = None,
-    policy: Word = "strict",
+    policy: Word = "strict", limits: LimitsWord = "ignore", friction: FrictionWord = "ignore",
+    damping: bool | None = None, actuators: bool = False,
 ) -> Mechanism:  # fmt: skip
     """Load a file as a `Mechanism`, to continue building; the arguments are those of `load`."""
-    found = _read(path, root, gravity, mimic, parameters, folder, policy)[0]
-    return found.mechanism if isinstance(found, Description) else found
+    acting = _acting(path, limits, friction, damping, actuators)
+    found, bodies = _read(path, root, gravity, mimic, parameters, folder, policy)
+    mechanism = found.mechanism if isinstance(found, Description) else found
+    with naming(str(Path(path)), bodies):
+        acting.apply(mechanism)
+    return mechanism
+
+
+def _acting(path: Any, limits: LimitsWord, friction: FrictionWord, damping: bool | None, actuators: bool) -> Acting:
+    """What acts; damping by default where files have no elements of their own for it."""
+    native = _path(path).suffix.lower() in NATIVE
+    return Acting(limits, friction, not native if damping is None else damping, actuators)
 
 
 def save(

@@ -37,6 +37,7 @@ from cardan.io.export import (
     left_out,
     name_of,
     rpy_of_rotation,
+    said_by_joints,
     unlike,
     words,
 )
@@ -335,19 +336,22 @@ def write_urdf(model: Model) -> tuple[str, list[str]]:
     """The text of a URDF file, and a sentence for each loss; `load` makes the same tree of it."""
     model.require_one("save")
     check_names(model)
-    writer = _UrdfWriter(model.settled())
-    writer.losses += _losses(model)
+    said = said_by_joints(model.settled())
+    writer = _UrdfWriter(said.model)
+    writer.losses += _losses(model, said.elements)
     root = writer.robot()
     return document(root, model, writer.losses, {"link": BODIES, "*": ELEMENTS}), writer.losses
 
 
-def _losses(model: Model) -> Iterator[str]:
+def _losses(model: Model, said: frozenset[str]) -> Iterator[str]:
     """What URDF cannot express in any model."""
     if not np.array_equal(model.gravity, DOWN):
         yield f"gravity {tuple(model.gravity.tolist())} m/s^2: URDF has none; give it to load"
     for j in model.cuts:
         yield f"joint {model.joints[j].name!r}: it closes a loop, and URDF knows only trees; left out"
     for force in model.forces:
+        if force.name in said:
+            continue
         yield f"{force.kind.name} {force.name!r}: URDF has no force elements; left out"
     for joint in model.joints:
         if joint.armature is not None:

@@ -18,7 +18,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
-from functools import cache
+from functools import cache, lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -113,16 +113,30 @@ def _sources() -> list[str]:
 
 
 def _is_as_loaded() -> bool:
-    """Whether no source file was written since this process began to load Cardan; takes a millisecond.
+    """Whether no source file was written since this process began to load Cardan.
 
     An upgrade may give its files old times of modification, but the system sets the time of their last change. Parts of
-    Cardan are loaded late: after an upgrade a process may run old and new ones together.
+    Cardan are loaded late: after an upgrade a process may run old and new ones together. Looking at all files takes
+    milliseconds, so it is done where a module was loaded since the last look, or a folder was changed.
     """
     try:
-        times = [os.stat(source) for source in _sources()]
+        folders = tuple(os.stat(folder).st_mtime_ns for folder in _folders())
+        return _are_files_older(LOADED - _TICK, len(sys.modules), folders)
     except OSError:
         return False
-    return all(max(status.st_mtime, status.st_ctime) < LOADED - _TICK for status in times)
+
+
+@cache
+def _folders() -> tuple[str, ...]:
+    """The folders of the source."""
+    return tuple(sorted({os.path.dirname(source) for source in _sources()}))
+
+
+@lru_cache(maxsize=1)
+def _are_files_older(began: float, modules: int, folders: tuple[int, ...]) -> bool:
+    """Whether every source file is older than a time; `modules` and `folders` tell when to look again."""
+    times = [os.stat(source) for source in _sources()]
+    return all(max(status.st_mtime, status.st_ctime) < began for status in times)
 
 
 @cache

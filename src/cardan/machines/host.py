@@ -166,6 +166,20 @@ def _linker(generation: int) -> Any:
 
 
 _kept_memory = ctypes.c_void_p()  # of kernels with much scratch: `machines.llvm.batch_loop`
+_no_memory = ctypes.c_int64()  # bytes that a kernel asked for and did not get
+
+
+def takes_memory(code: bytes) -> bool:
+    """Whether code asks the system for memory, so that `refused_memory` is to be asked after each call."""
+    return b"cardan.no.memory" in code
+
+
+def refused_memory() -> int:
+    """Bytes that code asked for since this was called last and did not get; 0 if all got theirs."""
+    found = _no_memory.value
+    if found:
+        _no_memory.value = 0
+    return int(found)
 
 
 def load(code: bytes, *symbols: str) -> tuple[list[int], Any]:
@@ -178,6 +192,7 @@ def load(code: bytes, *symbols: str) -> tuple[list[int], Any]:
             head, _, code = code.partition(b"\n")
         library = llvm.JITLibraryBuilder().add_object_img(code).add_current_process()
         library.import_symbol("cardan.kept.memory", ctypes.addressof(_kept_memory))
+        library.import_symbol("cardan.no.memory", ctypes.addressof(_no_memory))
         if head:
             from cardan.machines.llvm.library import addresses
 

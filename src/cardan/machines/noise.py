@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.program.graph import Graph
+from cardan.program.graph import Graph, Lookup
 
 EPS = 2.0**-52
 TIMES = 16  # how much larger than rounding the noise is: above the rounding of its own evaluation
@@ -117,6 +117,9 @@ def _values(
         if op in _ROUNDED:
             x = _ROUNDED[op](*(values[a] for a in operands))
             values[of] = x if factor is None else x * factor((of, operands), op)
+        elif isinstance(op, Lookup):
+            (index,) = operands
+            values[of] = op.values[values[index].astype(np.intp)]
         else:
             values[of] = _EXACT[op](*(values[a] for a in operands))
     return values

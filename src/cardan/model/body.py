@@ -31,7 +31,8 @@ class JointData:
     """What a file says of a joint besides its geometry. It is carried as data and does not enter the dynamics.
 
     Entries that no element makes act are listed in `model.losses`: a friction element makes damping and friction act, a
-    coupling a mimic; nothing enforces limits.
+    stop limits of position, a coupling a mimic; nothing enforces limits of speed and effort. `cd.load` adds such
+    elements.
 
     Limits on q and v (rad or m, a second), effort (N m or N), damping (N m s/rad or N s/m), friction (N m or N);
     `mimic` is (joint, multiplier, offset).

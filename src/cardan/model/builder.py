@@ -12,16 +12,20 @@ import numpy as np
 
 from cardan.algebra.spatial import inertia_about_origin
 from cardan.errors import CardanError, ModelError, UnknownNameError, nearest, no_attribute
+from cardan.model.actuator import ACTUATOR, numbers_of
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.call_errors import with_call_errors
+from cardan.model.constraint_builder import ConstraintElements
 from cardan.model.elements import Elements, read_armature, read_name
 from cardan.model.field import dimensions, frozen
 from cardan.model.html import mechanism_html, thumbnail
 from cardan.model.idle_data import idle_data
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import JointType, Kind
+from cardan.model.law import lawful_elements
 from cardan.model.model import Actuator, Model, State
 from cardan.model.named_state import degrees_hint, likely_degrees
+from cardan.model.parameter import variable_parameters
 from cardan.model.pose import Pose, numbers, read_pose, unit_quaternion
 from cardan.model.tree import (
     GROUND,
@@ -34,6 +38,7 @@ from cardan.model.tree import (
     notes_on_turns,
 )
 from cardan.model.values import bodies_and_joints
+from cardan.model.variable import Variable
 
 if TYPE_CHECKING:
     from cardan.model.shape import Shape
@@ -43,7 +48,8 @@ SNAPPING = 1e-12  # see docs/decisions/0003
 
 BUILDING = (
     "body", "joint", "frame", "shape", "spring", "damper", "bushing", "wrench", "user_force", "torsion", "friction",
-    "drive", "motion", "couple", "constraint",
+    "drive", "motion", "couple", "belt", "constraint", "roll", "gear", "knife_edge", "distance", "on_surface",
+    "on_curve", "cam", "constant_velocity", "constrain", "stop", "contact", "lock", "latch",
 )  # fmt: skip
 """Methods whose wrong arguments are told with the form of the call."""
 # What methods are called in other programs, and what to write here.
@@ -53,7 +59,8 @@ ELSEWHERE = {
     )},
     "add_link": "mechanism.body(...)", "link": "mechanism.body(...)", "add_force": "mechanism.wrench(...)",
     "torsion_spring": "mechanism.torsion(...)", "motor": "mechanism.drive(...)", "weld": "cd.Rigid() in joint(...)",
-    "rotational_spring": "mechanism.torsion(...)", "gear": "mechanism.couple(...)", "torque": "mechanism.drive(...)",
+    "limit": "mechanism.stop(...)", "limits": "mechanism.stop(...)", "rotational_spring": "mechanism.torsion(...)",
+    "rolling": "mechanism.roll(...)", "torque": "mechanism.drive(...)",
     "compile": "mechanism.build()", "finalize": "mechanism.build()", "assemble": "mechanism.build(), then cd.assemble",
     "simulate": "cd.simulate(mechanism.build(), ...)", "run": "cd.simulate(mechanism.build(), ...)",
 }  # fmt: skip
@@ -63,7 +70,7 @@ class _NotBuiltError(ModelError, AttributeError):
     """A mechanism was given where a model belongs."""
 
 
-class Mechanism(Elements):
+class Mechanism(ConstraintElements):
     """A mechanism under construction: bodies, joints between them, frames, forces, couplings, gravity.
 
     `gravity` is the acceleration of free fall (3,) in m/s^2, in ground axes. `cut` and `snapping` are the
@@ -85,6 +92,7 @@ class Mechanism(Elements):
         self._losses: list[str] = []
         self._states: dict[str, tuple[dict[str, Any], dict[str, Any], float]] = {}
         self._actuators: dict[str, Actuator] = {}
+        self._variables: dict[str, Variable] = {}
         self._doubts: dict[str, str] = {}  # bodies whose own inertia breaks a rule, and the message
         self.unjudged: set[str] = set()
         """Bodies among them that are kept all the same."""
@@ -272,6 +280,18 @@ class Mechanism(Elements):
         self._actuators[name] = Actuator(name, kind, joint, along, gain, bias, ranges[0], ranges[1])
         return name
 
+    def actuate(self, name: str) -> str:
+        """Make an actuator drive its joint, as a force element with its name, and return the name.
+
+        Its command is the number "name.command", 0 at first: free it with `model.free`, and give it with `model.at`, by
+        events, or over time with `cd.simulate(..., inputs=...)`.
+        """
+        if name not in self._actuators:
+            raise UnknownNameError(f"actuator {name!r}: it is not one of the actuators{nearest(name, self._actuators)}")
+        actuator = self._actuators[name]
+        kind = self._joints[actuator.joint].kind
+        return self.force(name, ACTUATOR, actuator.joint, **numbers_of(actuator, kind.nq != kind.nv))
+
     def build(self, *, snapping: float | None = None, cut: Sequence[str] | None = None) -> Model:
         """Validate the mechanism and freeze it.
 
@@ -296,8 +316,9 @@ class Mechanism(Elements):
         named = {*cut}
         forced = [j for j, joint in enumerate(joints) if joint.name in named]
         forces = tuple(force.traced(joints) for force in self.forces)
+        lawful_elements(forces, joints)  # rejects what contradicts itself
         couplings = tuple(coupling.traced() for coupling in self.couplings)
-        constraints = tuple(constraint.traced() for constraint in self.constraints)
+        constraints = tuple(row for constraint in self.own_constraints for row in constraint.traced_rows())
         chosen = choose_tree(bodies, joints, forced, joints_to_keep(joints, forces, couplings))
         cuts = tuple(sorted({*range(len(joints))} - {*chosen}))
         for joint in (joints[j] for j in cuts if joints[j].armature is not None):
@@ -319,7 +340,60 @@ class Mechanism(Elements):
         states = {name: _state_of(model, *given) for name, given in self._states.items()}
         losses = (*self._losses, *idle_data(joints, forces, couplings))
         seen = self._ground_shapes
-        return replace(model, losses=losses, states=states, actuators=self.actuators, ground_shapes=seen)
+        return replace(
+            model, losses=losses, states=states, actuators=self.actuators, ground_shapes=seen, variables=self.variables,
+            parameters=variable_parameters(self.variables),
+        )  # fmt: skip
+
+    def variable(
+        self, name: str, value: Any = 0.0, *, unit: str = "", rate: Any = None, linear: bool = False,
+        every: float | None = None, update: Any = None,
+    ) -> str:  # fmt: skip
+        """Add a number that belongs to no element, and return its name; events, forces and drives may read it.
+
+        Args:
+            name: unique among variables; it is a free parameter of the built model.
+            value: at which runs begin: a number, or several.
+            unit: SI unit, for labels.
+            rate: function of an instant that returns the rate, in `unit`/s: a state, integrated with the motion.
+                Without it the number is held, and changed by events and by `cd.simulate(..., inputs=...)` only.
+            linear: whether an input is given by straight lines between its times, and not held from one to the next.
+            every: interval, s, at which a sampled variable takes a new value, first at the start of a run.
+            update: function of an instant that returns this value; it is held until the next.
+
+        """
+        self._claim_variable(name)
+        owner = f"variable {name!r}"
+        start = frozen(np.atleast_1d(numbers(owner, "value", value, np.shape(value))))
+        if start.ndim > 1:
+            raise ModelError(f"{owner}: value must be a number or a list of numbers, got shape {start.shape}")
+        if rate is not None and (linear or not callable(rate)):
+            told = (
+                "an input that is given over time has no rate" if linear else f"rate must be a function, got {rate!r}"
+            )
+            raise ModelError(f"{owner}: {told}")
+        if (every is None) != (update is None) or (update is not None and (rate is not None or linear)):
+            raise ModelError(f"{owner}: give every= and update= together, without rate= and linear=")
+        interval = 0.0 if every is None else float(numbers(owner, "every", every, ()))
+        if every is not None and not (interval > 0 and callable(update)):
+            raise ModelError(f"{owner}: every must be above 0 s and update a function, got {every!r} and {update!r}")
+        slope = f"{name}.slope" if linear else ""
+        if linear:
+            self._claim_variable(slope)
+            self._variables[slope] = Variable(slope, frozen(np.zeros(start.size)), f"{unit or '1'}/s")
+            rate = lambda s: s[slope]
+        self._variables[name] = Variable(name, start, unit, rate, slope, interval, update)
+        return name
+
+    def _claim_variable(self, name: str) -> None:
+        read_name("variable", name)
+        if name in self._variables or name == "gravity":
+            raise ModelError(f"variable {name!r}: the name is taken")
+
+    @property
+    def variables(self) -> tuple[Variable, ...]:
+        """The variables so far."""
+        return tuple(self._variables.values())
 
     @property
     def bodies(self) -> tuple[Body, ...]:
@@ -362,7 +436,8 @@ class Mechanism(Elements):
         """Tell users of a model's attributes that the mechanism is not built yet."""
         if name in Model.__dict__ or name in Model.__dataclass_fields__:
             raise _NotBuiltError(f"mechanism {self.__dict__.get('name')!r} is not built yet; give mechanism.build()")
-        raise no_attribute("a Mechanism", name, (*Mechanism.__dict__, *Elements.__dict__), ELSEWHERE)
+        known = (*Mechanism.__dict__, *ConstraintElements.__dict__, *Elements.__dict__)
+        raise no_attribute("a Mechanism", name, known, ELSEWHERE)
 
     def _repr_html_(self) -> str:
         facts = [("bodies", f"{len(self._bodies)}"), ("joints", f"{len(self._joints)}")]

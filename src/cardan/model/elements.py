@@ -10,12 +10,16 @@ import numpy as np
 from cardan.errors import OBEYED, ModelError, UnknownNameError, nearest
 from cardan.model.body import Frame, Joint
 from cardan.model.constraint import Constraint
-from cardan.model.field import FUNCTIONS, each, frozen, not_negative
+from cardan.model.constraint_kind import ConstraintElement
+from cardan.model.field import FUNCTIONS, TABLE, each, frozen, not_negative
 from cardan.model.force import (
     BUSHING,
     DAMPER,
     DRIVE,
     FRICTION,
+    NONLINEAR_SPRING,
+    NONLINEAR_TORSION,
+    RELATION,
     SPRING,
     TORSION,
     USER_FORCE,
@@ -25,7 +29,10 @@ from cardan.model.force import (
     ForceKind,
 )
 from cardan.model.joint import Kind
+from cardan.model.law import CONTACT, STICKING, STOP
+from cardan.model.lock import LATCHES, LOCK
 from cardan.model.pose import numbers
+from cardan.model.table import Table
 from cardan.model.tree import GROUND
 
 # The argument with the point on a body, by the argument with the body.
@@ -45,7 +52,7 @@ class Elements:
         self._joint_places: dict[str, int] = {}
         self._forces: dict[str, Force] = {}
         self._couplings: dict[str, Coupling] = {}
-        self._constraints: dict[str, Constraint] = {}
+        self._constraints: dict[str, Constraint | ConstraintElement] = {}
 
     def spring(
         self, name: str, body1: str, body2: str, *, stiffness: float, length: float, at1: Any = (0.0, 0.0, 0.0),
@@ -69,6 +76,41 @@ class Elements:
         """
         ends = (body1, body2)
         return self.force(name, SPRING, ends, stiffness=stiffness, length=length, damping=damping, at1=at1, at2=at2)
+
+    def nonlinear_spring(
+        self, name: str, body1: str, body2: str, *, tension: Table, length: float = 0.0, damping: float = 0.0,
+        at1: Any = (0.0, 0.0, 0.0), at2: Any = (0.0, 0.0, 0.0),
+    ) -> str:  # fmt: skip
+        """Add a spring between two points whose tension is a table of its stretch, and return its name.
+
+        It pulls with `tension(l - length) + damping ldot`, `l` (m) the distance of the points. Its energy is the
+        integral of the table from stretch 0 on.
+
+        Args:
+            name: unique among forces, motions and couplings.
+            body1: body name, or `ground`.
+            body2: body name, or `ground`.
+            tension: a `cd.table` of N over m.
+            length: m, from which the stretch counts.
+            damping: N s/m.
+            at1: the point (3,) on body1, m, in its frame.
+            at2: the point (3,) on body2, m, in its frame.
+
+        """
+        ends, numbers = (body1, body2), {"length": length, "damping": damping, "at1": at1, "at2": at2}
+        return self.force(name, NONLINEAR_SPRING, ends, tension=tension, **numbers)
+
+    def nonlinear_torsion(
+        self, name: str, joint: str, *, effort: Table, rest: float = 0.0, damping: float = 0.0
+    ) -> str:  # fmt: skip
+        """Add a spring along a joint with one coordinate whose force is a table; return its name.
+
+        The force is `-effort(q - rest) - damping v`: a `cd.table` of N m over rad, or of N over m. Its energy is the
+        integral of the table from deflection 0 on.
+        """
+        owner = f"nonlinear torsion {name!r}"
+        _require_one(owner, joint, self._joint(owner, joint)[1])
+        return self.force(name, NONLINEAR_TORSION, joint, effort=effort, rest=rest, damping=damping)
 
     def damper(
         self, name: str, body1: str, body2: str, *, damping: float, at1: Any = (0.0, 0.0, 0.0),
@@ -127,15 +169,136 @@ class Elements:
         """
         return self.force(name, TORSION, joint, stiffness=stiffness, rest=rest, damping=damping)
 
-    def friction(self, name: str, joint: str, *, viscous: Any = 0.0, coulomb: Any = 0.0, smoothing: Any = 1e-3) -> str:
-        """Add friction along a joint's rates, `-viscous v - coulomb tanh(v / smoothing)`, and return its name.
+    def friction(
+        self, name: str, joint: str, *, viscous: Any = 0.0, coulomb: Any = 0.0, smoothing: Any = 1e-3,
+        static: Any = None, stribeck: Any = None, stick: bool = False, coefficient: Any = None,
+        static_coefficient: Any = None, radius: Any = None,
+    ) -> str:  # fmt: skip
+        """Add friction along a joint's rates, and return its name; a number, or one for each rate.
 
-        Units N m s/rad, N m, rad/s for an angle, N s/m, N, m/s for a length. A number, or one for each rate.
+        With `stick` it sticks (`model.laws`), in a joint with one coordinate: at rest the joint stays where it is until
+        the load is above `static`; sliding, friction is `coulomb`. Without, it is
+        `-viscous v - coulomb tanh(v / smoothing)` and does not stick: under a load F below `coulomb` the joint creeps,
+        at the speed `smoothing artanh(F / coulomb)` without a viscous part. A smaller `smoothing` creeps less and makes
+        the equations stiffer.
 
-        It does not stick: under a load F below `coulomb` the joint creeps, at the speed `smoothing artanh(F / coulomb)`
-        without a viscous part. A smaller `smoothing` creeps less and makes the equations stiffer.
+        Args:
+            name: unique among forces, motions and couplings.
+            joint: along whose coordinates it acts.
+            viscous: N m s/rad or N s/m.
+            coulomb: friction once it slides, N m or N.
+            smoothing: rad/s or m/s; without `stick` only.
+            static: friction at rest, N m or N; by default `coulomb`.
+            stribeck: speed over which friction falls from `static` to `coulomb`, rad/s or m/s; with `stick` it falls at
+                once by default.
+            stick: whether it sticks.
+            coefficient: adds this times the reaction of the joint, times `radius`; with `stick` only.
+            static_coefficient: the same at rest; by default `coefficient`.
+            radius: of the pin of a turning joint, m.
+
         """
-        return self.force(name, FRICTION, joint, viscous=viscous, coulomb=coulomb, smoothing=smoothing)
+        given = {
+            "static": static, "stribeck": stribeck, "coefficient": coefficient,
+            "static_coefficient": static_coefficient, "radius": radius,
+        }  # fmt: skip
+        more = {what: value for what, value in given.items() if value is not None}
+        if stick:
+            return self.force(name, STICKING, joint, viscous=viscous, coulomb=coulomb, **more)
+        for what in ("coefficient", "static_coefficient", "radius"):
+            if what in more:
+                raise ModelError(f"friction {name!r}: {what} is for friction that sticks; give stick=True")
+        if (static is None) != (stribeck is None):
+            raise ModelError(f"friction {name!r}: without stick=True, static and stribeck are given together")
+        return self.force(name, FRICTION, joint, viscous=viscous, coulomb=coulomb, smoothing=smoothing, **more)
+
+    def stop(
+        self, name: str, on: str | Sequence[str], gap: Callable[..., Any] | None = None, *, lower: Any = None,
+        upper: Any = None, restitution: float = 0.0, stiffness: Any = None, damping: Any = None,
+    ) -> str:  # fmt: skip
+        """Add a stop, and return its name: limits of a joint, or a gap between bodies that must not be negative.
+
+        Args:
+            name: unique among forces, motions and couplings.
+            on: a joint with one coordinate; or, with `gap`, the bodies that it depends on.
+            gap: `gap(t, poses, twists)` returns the gap (m) from time and poses of the bodies, as in `user_force`.
+            lower: least coordinate of the joint, rad or m.
+            upper: its largest coordinate.
+            restitution: of hard stops, from 0 to 1.
+            stiffness: of a compliant stop, N m/rad or N/m; a stop without is hard.
+            damping: of a compliant stop, N m s/rad or N s/m; it never pulls.
+
+        """
+        spring = {"stiffness": stiffness, "damping": damping, "lower": lower, "upper": upper}
+        more = {what: value for what, value in spring.items() if value is not None}
+        if gap is None:
+            if not isinstance(on, str):
+                raise ModelError(f"stop {name!r}: a stop between bodies needs a gap, a function of (t, poses, twists)")
+            return self.force(name, STOP, on, restitution=restitution, **more)
+        if lower is not None or upper is not None:
+            raise ModelError(f"stop {name!r}: lower and upper are limits of a joint; a gap has the limit 0")
+        return self.force(name, CONTACT, on, gap=gap, restitution=restitution, **more)
+
+    def contact(
+        self, name: str, bodies: str | Sequence[str], *, gap: Callable[..., Any],
+        tangent: Callable[..., Any] | None = None, friction: float | None = None, static: float | None = None,
+        stribeck: float | None = None, restitution: float = 0.0,
+    ) -> str:  # fmt: skip
+        """Add a hard contact between bodies with friction that sticks, and return its name.
+
+        Args:
+            name: unique among forces, motions and couplings.
+            bodies: the bodies that it depends on, each once.
+            gap: `gap(t, poses, twists)` returns the gap (m), as in `stop`.
+            tangent: `tangent(t, poses, twists)` returns the velocity of sliding (m/s), or two of them along directions
+                at right angles; affine in the twists.
+            friction: coefficient of friction: sliding friction is this times the normal force.
+            static: the coefficient at rest; by default the same.
+            stribeck: speed over which it falls from `static`, m/s; at once by default.
+            restitution: from 0 to 1.
+
+        """
+        given = {"coefficient": friction, "static_coefficient": static, "stribeck": stribeck}
+        more = {what: value for what, value in given.items() if value is not None}
+        function = gap if tangent is None else _gap_and_sliding(gap, tangent)
+        return self.force(name, CONTACT, bodies, gap=function, restitution=restitution, **more)
+
+    def lock(self, name: str, joint: str, *, closed: bool | float = False) -> str:
+        """Add a lock that holds a joint's coordinate while it is closed, and return its name.
+
+        Events close and open it during a run, as its number `NAME.closed`; closing stops the joint by an impulse.
+
+        Args:
+            name: unique among forces, motions and couplings.
+            joint: a joint with one coordinate.
+            closed: whether it is closed at the start.
+
+        """
+        return self.force(name, LOCK, joint, closed=float(closed))
+
+    def latch(
+        self, name: str, body: str, other: str, kind: str = "rigid", *, at: Sequence[float] = (0.0, 0.0, 0.0),
+        axis: Sequence[float] | None = None, closed: bool | float = False,
+    ) -> str:  # fmt: skip
+        """Add a connection of two bodies that is open or closed, and return its name.
+
+        It holds the bodies as they are when it closes. Events close and open it, as its number `NAME.closed`.
+
+        Args:
+            name: unique among forces, motions and couplings.
+            body: one body, or the ground.
+            other: the other one.
+            kind: "rigid" holds all; "pin" leaves the rotation about `axis`, "ball" every rotation about the point `at`.
+            at: point of the first body, m.
+            axis: of a pin, in the first body.
+            closed: whether it is closed at the start.
+
+        """
+        if kind not in LATCHES:
+            raise ModelError(f"latch {name!r}: kind must be 'rigid', 'pin' or 'ball', got {kind!r}")
+        if axis is not None and kind != "pin":
+            raise ModelError(f"latch {name!r}: an axis is of a pin, and it is {kind!r}; leave it out")
+        more = {} if axis is None else {"axis": axis}
+        return self.force(name, LATCHES[kind], [body, other], at=at, closed=float(closed), **more)
 
     def drive(self, name: str, joint: str, function: Callable[..., Any] | float) -> str:
         """Add a force along a joint's coordinates (N m or N), and return its name.
@@ -180,7 +343,11 @@ class Elements:
             if field.needed and what not in numbers:
                 raise ModelError(f"{owner}: {what!r} must be given")
             value = numbers.get(what, field.default)
-            if field.form in FUNCTIONS:
+            if value is None and field.default is None:
+                continue
+            if field.form == TABLE:
+                function = _read_characteristic(owner, what, value)
+            elif field.form in FUNCTIONS:
                 function = (
                     _read_function(owner, value, "t, poses, twists")
                     if joint is None
@@ -189,7 +356,10 @@ class Elements:
             else:
                 values |= field.read(owner, what, value, 0 if joint is None else joint.nv)
         kept = {what: frozen(value) for what, value in values.items()}
-        self._forces[name] = Force(name, kind, places, kept, function)
+        force = Force(name, kind, places, kept, function)
+        if kind.lawful is not None and kind.on == "joint":
+            kind.lawful(force, self.joints)  # rejects numbers that contradict each other
+        self._forces[name] = force
         return name
 
     def motion(self, name: str, joint: str, function: Callable[..., Any] | float) -> str:
@@ -214,15 +384,27 @@ class Elements:
             self._couplings[name] = Coupling(name, "motion", (on,), frozen([1.0]), value)
         return name
 
-    def couple(self, name: str, coefficients: Mapping[str, float], *, offset: float = 0.0) -> str:
+    def couple(
+        self, name: str, coefficients: Mapping[str, float] | Sequence[str], function: Callable[..., Any] | None = None,
+        *, offset: float = 0.0, unit: str = "",
+    ) -> str:  # fmt: skip
         """Couple joints with one coordinate each by `sum of coefficient * q = offset`, and return the coupling's name.
 
-        A gear pair, a mimic joint, a rack and pinion: `couple("gear", {"a": 1.0, "b": 3.0})` makes b turn a third of
-        a, the other way. Units: those of the products must agree; a length per angle is m/rad.
+        A gear pair, a mimic joint, a differential: `couple("gear", {"a": 1.0, "b": 3.0})` makes b turn a third of a,
+        the other way. Units: those of the products must agree; a length per angle is m/rad.
+
+        With a list of joints and a `function` of their coordinates (rad, m), in this order, the function must stay
+        zero: a ratio that changes, `couple("steering", ["left", "right"], lambda a, b: ...)`. It must be twice
+        differentiable. `unit` is that of its value, "m" or "rad"; by default that of the joints.
         """
+        if function is not None:
+            return self._relate(name, coefficients, function, unit)
         owner = self._claim_force("coupling", name)
         if not isinstance(coefficients, Mapping):
-            raise ModelError(f"{owner}: coefficients must be a dict of joint names and numbers, got {coefficients!r}")
+            raise ModelError(
+                f"{owner}: coefficients must be a dict of joint names and numbers, got {coefficients!r}; a list of "
+                "joints needs a function of their coordinates"
+            )
         on, values = [], []
         for joint, value in coefficients.items():
             index, kind = self._joint(owner, joint)
@@ -232,8 +414,47 @@ class Elements:
         if not any(values):
             raise ModelError(f"{owner}: no coefficient differs from 0, got {dict(coefficients)!r}; it couples nothing")
         right = float(numbers(owner, "offset", offset, ()))
-        self._couplings[name] = Coupling(name, "coupling", tuple(on), frozen(values), right)
+        self._couplings[name] = Coupling(name, "coupling", tuple(on), frozen(values), right, unit=unit)
         return name
+
+    def _relate(self, name: str, joints: Any, function: Any, unit: str) -> str:
+        """Couple joints by a function of their coordinates."""
+        owner = self._claim_force(RELATION, name)
+        if isinstance(joints, str | Mapping) or not isinstance(joints, Sequence) or not joints:
+            raise ModelError(f"{owner}: with a function give a list of joint names, got {joints!r}")
+        smooth = getattr(function, "smooth", 2)
+        if isinstance(smooth, int) and smooth < 2:
+            raise ModelError(
+                f"{owner}: its function is a table with {smooth} continuous derivatives, and accelerations need 2; "
+                "make it with smooth=2"
+            )
+        on = []
+        for joint in joints:
+            index, kind = self._joint(owner, joint)
+            _require_one(owner, joint, kind)
+            on.append(index)
+        if len({*on}) < len(on):
+            raise ModelError(f"{owner}: each joint must be named once, got {joints!r}")
+        units = {self._joints[joint].kind.q_units[0] for joint in joints}
+        if not unit and len(units) > 1:
+            raise ModelError(f"{owner}: it couples angles and lengths; give the unit of its function, 'm' or 'rad'")
+        law = _read_function(owner, function, "q1, q2, ...")
+        ones = frozen(np.ones(len(on)))
+        self._couplings[name] = Coupling(name, RELATION, tuple(on), ones, function=law, unit=unit or units.pop())
+        return name
+
+    def belt(
+        self, name: str, joint1: str, joint2: str, *, radius1: float, radius2: float, crossed: bool = False
+    ) -> str:
+        """Let a belt or chain that does not slip couple two pulleys (radii in m), and return the coupling's name.
+
+        The joints turn about parallel axes, the same way; `crossed` the other way. The axles stand on one body, which
+        holds the tension of the belt. `run["name.force"]` (N) is the difference of the tensions of the two sides.
+        """
+        for what, radius in (("radius1", radius1), ("radius2", radius2)):
+            if not float(numbers(f"belt {name!r}", what, radius, ())) > 0:
+                raise ModelError(f"belt {name!r}: {what} must be above 0, got {radius:g}; it is the radius of a pulley")
+        return self.couple(name, {joint1: radius1, joint2: radius2 if crossed else -radius2}, unit="m")
 
     def constraint(
         self, name: str, bodies: str | Sequence[str], function: Callable[..., Any], *, unit: str = "m"
@@ -256,11 +477,6 @@ class Elements:
             raise ModelError(f"{owner}: function must be a function of (t, poses, twists), got {function!r}")
         self._constraints[name] = Constraint(name, on, function, unit)
         return name
-
-    @property
-    def constraints(self) -> tuple[Constraint, ...]:
-        """The user's own constraints so far."""
-        return tuple(self._constraints.values())
 
     @property
     def joints(self) -> tuple[Joint, ...]:
@@ -348,6 +564,26 @@ def _read_function(owner: str, function: Any, arguments: str) -> Any:
     if not callable(function):
         raise ModelError(f"{owner}: function must be a function of ({arguments}), got {function!r}")
     return function
+
+
+def _gap_and_sliding(gap: Callable[..., Any], tangent: Callable[..., Any]) -> Callable[..., Any]:
+    """One function that returns the gap, then the velocities of sliding."""
+
+    def both(t: Any, poses: Any, twists: Any) -> list[Any]:
+        sliding = tangent(t, poses, twists)
+        if not isinstance(sliding, list | tuple):
+            import casadi as ca
+
+            sliding = ca.vertsplit(ca.vec(ca.SX(sliding)))
+        return [gap(t, poses, twists), *sliding]
+
+    return both
+
+
+def _read_characteristic(owner: str, what: str, value: Any) -> Table:
+    if not isinstance(value, Table) or len(value.axes) != 1:
+        raise ModelError(f"{owner}: {what} must be a cd.table of one argument, got {value!r}")
+    return value
 
 
 def _read_effort(owner: str, function: Any, joint: Kind) -> Any:

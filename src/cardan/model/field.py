@@ -17,6 +17,7 @@ from cardan.model.pose import numbers, read_pose
 
 # Rules that values obey.
 ANY, NOT_NEGATIVE, POSITIVE, INERTIA, STIFFNESS = "any", "not negative", "positive", "inertia", "matrix not negative"
+FRACTION = "from 0 to 1"
 
 # Forms that a value has.
 NUMBER = "number"
@@ -29,7 +30,10 @@ MOMENT_AND_FORCE = "moment and force"  # six numbers; in files the two entries `
 AXES = "axes"  # "ground" or "body"; kept as the number `follows`, 0 or 1
 EFFORT = "effort"  # a function of time and of the joint's coordinates and rates, or a number for each rate
 WRENCHES = "wrenches"  # a function of time, poses and twists that gives a wrench for each body
-FUNCTIONS = (EFFORT, WRENCHES)
+GAP = "gap"  # a function of time, poses and twists that gives a gap, then sliding velocities
+TABLE = "table"  # a `cd.table` of one number, with its integral
+FUNCTIONS = (EFFORT, WRENCHES, GAP, TABLE)
+FUNCTION = "function"  # a function of the plain numbers that `arguments` names, such as the profile of a cam
 
 NEEDED = "needed"
 """The default of a number that must be given."""
@@ -43,14 +47,15 @@ class Field:
         unit: SI unit as files write it, such as "N/m" or "m^-1"; "1" for a plain number. Along the coordinates of a
             joint two units: for an angle and for a length, "N m/rad|N/m".
         doc: what it is, for the documentation of files.
-        form: "number", "vector", "axis", "pose", "each" or another of `cardan.model.field`.
-        rule: "any", "not negative" or "positive"; "matrix not negative" for six axes.
-        default: value where none is given; by default a value must be given.
+        form: "number", "vector", "axis", "pose", "each", "function" or another of `cardan.model.field`.
+        rule: "any", "not negative", "positive" or "from 0 to 1"; "matrix not negative" for six axes.
+        default: value where none is given; by default a value must be given. None: the element then has no such number.
         letter: its letter in printed equations; by default its name.
         free: whether `model.free` may name it.
         column: of an axis, the canonical axis of the joint that it gives: 0, 1, 2 for x, y, z.
         data: entry of the joint's data that it makes act, such as "damping"; none by default.
         linear: whether forces and energy are linear in it, so that `cd.regressor` has a column for it.
+        arguments: of a function, the names and units of its arguments, such as `(("angle", "rad"),)`.
 
     """
 
@@ -64,6 +69,7 @@ class Field:
     column: int = 2
     data: str = ""
     linear: bool = False
+    arguments: tuple[tuple[str, str], ...] = ()
 
     @property
     def needed(self) -> bool:
@@ -91,6 +97,8 @@ class Field:
     def _checked(self, owner: str, what: str, array: np.ndarray) -> np.ndarray:
         if self.rule == NOT_NEGATIVE:
             return not_negative(owner, what, array)
+        if self.rule == FRACTION and ((array < 0) | (array > 1)).any():
+            raise ModelError(f"{owner}: {what} must be from 0 to 1, got {array.ravel()[0]:g}")
         if self.rule == POSITIVE and (array <= 0).any():
             why = f"; it is the {self.doc.partition(',')[0]}" if self.doc else ""
             raise ModelError(f"{owner}: {what} must be above 0, got {array.min():g}{why}")

@@ -12,7 +12,7 @@ An element acts on bodies, by wrenches, or on a joint, by generalised forces alo
 ground components. A twist is angular part first, in body components. Units: N, m, rad, s. The laws are written for
 symbols. A function that the user gives is run on symbols by `build` (`trace`) and is a graph from then on.
 
-A `Coupling` is an equation between joint coordinates, or a prescribed motion.
+A `Coupling` is an equation between joint coordinates, linear or not, or a prescribed motion.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from cardan.algebra.free_number import FreeNumber, expression, scalar
 from cardan.algebra.matrix import Matrix, Scalar, constant, cos, dot, eye, is_symbol, sin, sqrt, stack, where, zeros
 from cardan.algebra.rotation import TINY, cross, rotation_log, skew
 from cardan.errors import InputError, ModelError
+from cardan.lookup import called_functions, kind_of
 from cardan.model.body import Joint
 from cardan.model.field import (
     AXES,
@@ -41,6 +42,7 @@ from cardan.model.field import (
     POSITIVE,
     SIX_AXES,
     STIFFNESS,
+    TABLE,
     VECTOR,
     WRENCHES,
     Field,
@@ -48,6 +50,7 @@ from cardan.model.field import (
 from cardan.model.graph_digest import graph_digest
 from cardan.model.plain_symbols import plain_symbols
 from cardan.model.row import RowLabel
+from cardan.model.table import Table, outside, require_smooth
 from cardan.model.values import counted, floats
 
 # Added to a spring's squared length (m^2) before the root: the force is finite and smooth at zero length, and
@@ -99,6 +102,11 @@ class ElementReading:
         """How many numbers it has."""
         return max(len(self.labels), 1)
 
+    @property
+    def element(self) -> Force:
+        """The element that it is read off."""
+        return self.force
+
     def graph(self, t: Scalar, *at: Any) -> Matrix:
         """Record it, with the arguments of the element's law; what a user's function gives is checked."""
         if self.force.kind.is_own:
@@ -127,6 +135,8 @@ class ForceKind:
             it is simpler than the two; by default it is computed from them.
         readings: what is read off it over time, by name (`cd.Reading`), beside what every element has: its force or
             wrench, power and energy.
+        lawful: `lawful(f, joints)` gives its rows with laws, a `model.law.LawfulElement`, or None if it has none. Its
+            `law` is then only what acts beside them.
 
     """
 
@@ -140,6 +150,7 @@ class ForceKind:
     file_name: str = ""
     power: Callable[..., Any] | None = None
     readings: Mapping[str, Reading] = field(default_factory=dict)
+    lawful: Callable[..., Any] | None = None
 
     def __post_init__(self) -> None:
         """Check what can be checked without an element."""
@@ -204,6 +215,15 @@ class Force:
             return constant(value)
         return expression(scalar(value[()]))
 
+    @property
+    def free_fields(self) -> dict[str, Field]:
+        """The numbers that it has and that `model.free` may name."""
+        return {name: number for name, number in self.kind.free_fields.items() if name in self.numbers}
+
+    def number(self, name: str) -> Scalar:
+        """One number, the first of several; 0 where the element has no such number."""
+        return expression(scalar(self.numbers[name].ravel()[0])) if name in self.numbers else 0.0
+
     def law(self, t: Scalar, *at: Any) -> Any:
         """The law of its kind, at poses and twists or at a joint's `q` and `v`; of a user's as `build` traced it."""
         if self.graph is None:
@@ -243,12 +263,14 @@ class Force:
         if self.kind.on != "joint":
             return False
         stiff = self.kind is TORSION and bool(np.any(self.numbers["stiffness"]))
-        return stiff or depends(self.function, 1) or depends(self.graph, 1)
+        return stiff or self.kind.lawful is not None or depends(self.function, 1) or depends(self.graph, 1)
 
     def traced(self, joints: Sequence[Joint]) -> Force:
         """The same element with the user's function, and the law of a user's kind, as graphs; validates both."""
         if self.function is None and self.kind.is_own:
             return self
+        if isinstance(self.function, Table):
+            return replace(self, function=self.function.with_integral())
         import casadi as ca
 
         t = ca.SX.sym("t")
@@ -263,7 +285,9 @@ class Force:
             twists = [ca.SX.sym("v", 6) for _ in self.on]
             ports = [t, *(part for pose in poses for part in pose), *twists]
             arguments, still, sizes = (t, poses, twists), (poses,), (6,) * len(self.on)
-        listed = self.kind.on == "bodies"
+        listed = self.kind.on == "bodies" and self.kind.lawful is None
+        if self.kind.lawful is not None and self.function is not None:
+            sizes = (_length(self.owner, self.function, arguments),)
         result = self
         if self.function is not None:
             result = replace(self, function=trace(self.owner, self.function, ports, arguments, sizes, listed))
@@ -306,7 +330,8 @@ class Force:
         """What can be read off it; `bodies` are the names of all bodies."""
         own = self.kind.readings
         left_out = {*own, "wrench"} if "force" in own else {*own}  # wrenches say less clearly what the force says
-        table = {**own, **{name: r for name, r in _READINGS_OF_ALL[self.kind.on].items() if name not in left_out}}
+        of_all = {} if self.kind.lawful is not None else _READINGS_OF_ALL[self.kind.on]
+        table = {**own, **{name: r for name, r in of_all.items() if name not in left_out}}
         if self.kind.energy is not None:
             table["energy"] = ENERGY
         turns = [unit == "rad/s" for unit in joints[self.on[0]].kind.v_units] if self.kind.on == "joint" else []
@@ -338,6 +363,10 @@ class Coupling:
 
     A prescribed motion is a coupling of one joint with coefficient 1. `added` are numbers, free where motions are
     inputs, that are added to the value, rate and acceleration of `g`.
+
+    A relation is a coupling whose `function` is one of the joints' coordinates and must stay zero; in a built model its
+    graph takes time before them. Its `coefficients` are then what the function grows by over each turn, per rad: nan
+    where that is not the same everywhere. `unit` is that of the residual; by default that of the joints.
     """
 
     name: str
@@ -347,11 +376,17 @@ class Coupling:
     offset: float = 0.0
     function: Any = None
     added: Any = None
+    unit: str = ""
 
     @property
     def owner(self) -> str:
         """Its name in error messages."""
         return f"{self.what} {self.name!r}"
+
+    @property
+    def is_relation(self) -> bool:
+        """Whether it is a function of coordinates, not a sum of them."""
+        return self.what == RELATION
 
     @property
     def depends_on_time(self) -> bool:
@@ -360,6 +395,8 @@ class Coupling:
 
     def labels(self, joints: Sequence[Joint]) -> list[RowLabel]:
         """Its one row, with the unit of its joints' coordinates; where they differ, of one with coefficient 1."""
+        if self.unit:
+            return [RowLabel(self.owner, self.name, self.unit)]
         units = [joints[j].kind.q_units[0] for j in self.joints]
         units = [unit for unit, c in zip(units, self.coefficients, strict=True) if abs(c) == 1.0] or units
         return [RowLabel(self.owner, self.name, units[0])]
@@ -369,7 +406,7 @@ class Coupling:
         import casadi as ca
 
         if self.function is None:
-            found = (ca.SX(self.offset), ca.SX(1, 1), ca.SX(1, 1))
+            found = (ca.SX(expression(self.offset)), ca.SX(1, 1), ca.SX(1, 1))
         else:
             s = ca.SX.sym("s")
             g = self.function(s)
@@ -381,26 +418,83 @@ class Coupling:
         value, rate, acceleration = found
         return value, rate, acceleration
 
+    def slopes(self, t: Scalar, x: Sequence[Matrix]) -> list[Scalar]:
+        """What the residual grows by with each of the joints' coordinates `x`."""
+        if not self.is_relation:
+            return [float(c) for c in self.coefficients]
+        return self.related(t, x, [0 * part for part in x])[1]
+
+    def related(
+        self, t: Scalar, x: Sequence[Matrix], rates: Sequence[Matrix]
+    ) -> tuple[Matrix, list[Scalar], Matrix, Matrix]:
+        """Of a relation the residual, its slopes by the coordinates `x`, and the right sides `gamma` and `beta`.
+
+        `sum slope * rate = beta` and `sum slope * acceleration = gamma`.
+        """
+        import casadi as ca
+
+        s, at, moving = ca.SX.sym("s"), ca.SX.sym("x", len(x)), ca.SX.sym("v", len(x))
+        value = self.function(s, *ca.vertsplit(at))
+        whole, rate = ca.vertcat(s, at), ca.vertcat(1, moving)
+        first = ca.jtimes(value, whole, rate)
+        parts = [value, ca.jacobian(value, at), -ca.jtimes(first, whole, rate), -ca.jacobian(value, s)]
+        graph: Any = ca.Function("relation", [s, at, moving], parts)
+        phi, slopes, gamma, beta = graph(t, ca.vertcat(*x), ca.vertcat(*rates))
+        return phi, [slopes[k] for k in range(len(x))], gamma, beta
+
+    def _traced_relation(self) -> Coupling:
+        """The relation as a graph of time and coordinates, with what it grows by over a turn."""
+        import casadi as ca
+
+        t, x = ca.SX.sym("t"), [ca.SX.sym(f"q{k + 1}") for k in range(len(self.joints))]
+        graph = trace(self.owner, self.function, [t, *x], tuple(x), (1,))
+        grows = []
+        for k in range(len(x)):
+            if not depends(graph, k + 1):
+                raise ModelError(
+                    f"{self.owner}: its function does not depend on coordinate {k + 1} of {len(x)}; leave it out"
+                )
+            turned = [graph(0.0, *place) for place in _places(len(x), k)]
+            change = np.array([float(turned[i + 1] - turned[i]) for i in (0, 2, 4)]) / (2 * np.pi)
+            same = np.isfinite(change).all() and np.ptp(change) <= 1e-9 * max(1.0, float(np.abs(change).max()))
+            grows.append(float(np.round(change[0], 12)) if same else np.nan)
+        return replace(self, function=graph, coefficients=np.array(grows))
+
     def traced(self) -> Coupling:
         """The same coupling with its function of time as a graph; reject one that is not smooth at the start."""
         if self.function is None:
             return self
+        if self.is_relation:
+            return self._traced_relation()
         import casadi as ca
 
         t = ca.SX.sym("t")
         result = replace(self, function=trace(self.owner, self.function, [t], (t,), (1,)))
+        require_smooth(self.owner, result.function)
         values = [float(x) for x in ca.Function("g", [t], list(result.right_side(t)))(0.0)]
         for what, value in zip(("value", "rate", "acceleration"), values, strict=True):
             if not np.isfinite(value):
-                raise ModelError(
-                    f"{self.owner}: its {what} at t = 0 is {value:g}; give a function smooth from t = 0 on"
-                )
+                fix = outside(result.function) or "give a function smooth from t = 0 on"
+                raise ModelError(f"{self.owner}: its {what} at t = 0 is {value:g}; {fix}")
         return result
 
     def digest(self, place: Callable[[int], str]) -> bytes:
         """Digest of all that enters the equations; `place(joint)` says where a joint is in them."""
         own = {"coefficients": self.coefficients, "offset": np.array(self.offset)}
         return digest("coupling", [place(j) for j in self.joints], own, self.function)
+
+
+RELATION = "relation"
+"""What a coupling that is a function of coordinates is called."""
+
+
+def _places(n: int, k: int) -> list[list[float]]:
+    """Three places of n coordinates that nothing singles out, each followed by the same a turn of coordinate k on."""
+    found = []
+    for start in (0.137, 0.731, 1.913):
+        x = [start + 0.317 * i for i in range(n)]
+        found += [x, [v + 2 * np.pi * (i == k) for i, v in enumerate(x)]]
+    return found
 
 
 def digest(what: str, on: Sequence[object], values: dict[str, np.ndarray], *graphs: Any) -> bytes:
@@ -496,6 +590,32 @@ def _spring_energy(f: Force, poses: Sequence[BodyPose]) -> Scalar:
     return f["stiffness"] * stretch * stretch / 2
 
 
+# Springs whose tension, and torque, is a table of the stretch.
+
+
+def _nonlinear_pull(f: Force, square: Scalar, rate: Scalar) -> Scalar:
+    """Tension `T(l - l0) + c ldot`, over `l`."""
+    l = sqrt(square)
+    return f.function(0.0, l - f["length"])[0] / l + f["damping"] * rate / square
+
+
+def _nonlinear_spring(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> list[Matrix]:
+    return _pulled(f, poses, twists, _nonlinear_pull)
+
+
+def _nonlinear_spring_energy(f: Force, poses: Sequence[BodyPose]) -> Scalar:
+    _, square, _ = _line(f, poses, [zeros(6, None, poses[0].rotation)] * 2)
+    return f.function(0.0, sqrt(square) - f["length"])[1] - f.function(0.0, 0.0)[1]
+
+
+def _nonlinear_torsion(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
+    return -f.function(0.0, q - f["rest"])[0] - f["damping"] * v
+
+
+def _nonlinear_torsion_energy(f: Force, q: Matrix) -> Scalar:
+    return f.function(0.0, q - f["rest"])[1] - f.function(0.0, 0.0)[1]
+
+
 # The bushing: `x = (theta, d)` is the rotation vector and displacement of frame 2 in frame 1, in its components.
 
 
@@ -583,8 +703,15 @@ def _torsion_power(f: Force, q: Matrix, v: Matrix) -> Scalar:
 
 
 def _friction(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
-    """Viscous part, and Coulomb's with its jump smoothed over a speed: it creeps where it should stick."""
-    return -(f["viscous"] * v) - f["coulomb"] * (v / f["smoothing"]).tanh()
+    """Viscous part, and Coulomb's with its jump smoothed over a speed: it creeps where it should stick.
+
+    With `static` the level falls from it to `coulomb` over the speed `stribeck`.
+    """
+    level = f["coulomb"]
+    if "static" in f.numbers:
+        more = f["static"] - level
+        level = level + where(more > 0, more, 0.0) * (-((v / f["stribeck"]) ** 2)).exp()
+    return -(f["viscous"] * v) - level * (v / f["smoothing"]).tanh()
 
 
 def _drive(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
@@ -702,6 +829,29 @@ TORSION = ForceKind(
     },
     readings={"deflection": Reading("rad|m", "coordinate less that at rest", lambda f, t, q, v: q - f["rest"], None)},
 )  # fmt: skip
+NONLINEAR_SPRING = ForceKind(
+    "nonlinear spring", "bodies", _nonlinear_spring, _nonlinear_spring_energy, bodies=2, mark="spring",
+    file_name="nonlinear_spring", power=_spring_power, readings=_line_readings(_nonlinear_pull),
+    fields={
+        "tension": Field("N", "a table of the tension, N, over the stretch, m", TABLE, free=False),
+        "length": Field("m", "m, from which the stretch counts", rule=NOT_NEGATIVE, default=0.0, letter="l0"),
+        "damping": Field("N s/m", "N s/m", rule=NOT_NEGATIVE, default=0.0, letter="d", linear=True),
+        "at1": ON_BODY1, "at2": ON_BODY2,
+    },
+)  # fmt: skip
+NONLINEAR_TORSION = ForceKind(
+    "nonlinear torsion", "joint", _nonlinear_torsion, _nonlinear_torsion_energy, mark="torsion",
+    file_name="nonlinear_torsion", power=_torsion_power,
+    fields={
+        "effort": Field("N m|N", "a table of what pulls back, N m or N, over the deflection", TABLE, free=False),
+        "rest": Field("rad|m", "rad or m, from which the deflection counts", EACH, default=0.0, letter="q0"),
+        "damping": Field(
+            "N m s/rad|N s/m", "N m s/rad or N s/m", EACH, NOT_NEGATIVE, default=0.0, letter="d", data="damping",
+            linear=True,
+        ),
+    },
+    readings={"deflection": Reading("rad|m", "coordinate less that at rest", lambda f, t, q, v: q - f["rest"], None)},
+)  # fmt: skip
 FRICTION = ForceKind(
     "friction", "joint", _friction, mark="friction",
     fields={
@@ -717,6 +867,10 @@ FRICTION = ForceKind(
             "speed over which Coulomb friction changes sign, rad/s or m/s; it creeps where it should stick",
             EACH, POSITIVE, default=1e-3, letter="v0",
         ),
+        "static": Field("N m|N", "level at rest, N m or N; coulomb by default", EACH, NOT_NEGATIVE, None, "F_s"),
+        "stribeck": Field(
+            "rad/s|m/s", "speed over which it falls from static to coulomb, rad/s or m/s", EACH, POSITIVE, None, "v_s"
+        ),
     },
 )  # fmt: skip
 DRIVE = ForceKind(
@@ -725,7 +879,19 @@ DRIVE = ForceKind(
 )  # fmt: skip
 
 FORCES: dict[str, ForceKind] = {
-    kind.name: kind for kind in (SPRING, DAMPER, BUSHING, WRENCH, TORSION, FRICTION, DRIVE, USER_FORCE)
+    kind.name: kind
+    for kind in (
+        SPRING,
+        DAMPER,
+        BUSHING,
+        WRENCH,
+        TORSION,
+        FRICTION,
+        DRIVE,
+        USER_FORCE,
+        NONLINEAR_SPRING,
+        NONLINEAR_TORSION,
+    )
 }
 """Cardan's own kinds of force elements."""
 ADDED_FORCES: dict[str, ForceKind] = {}
@@ -779,7 +945,7 @@ def trace(
             f"{owner}: its result contains nan; a symbol put into an array of floats becomes nan, "
             "collect symbols in a list or with casadi.vertcat"
         )
-    if ca.OP_CALL in codes:
+    if not all(kind_of(called.name()) for called in called_functions(graph).values()):
         raise ModelError(f"{owner}: it calls a casadi.Function that is not written in SX; write it out in SX")
     return graph
 
@@ -796,6 +962,14 @@ def _run(owner: str, function: Any, arguments: tuple[Any, ...], what: str) -> An
                 f"{owner}: its {what} cannot be traced, {type(error).__name__}: {why}; it is run on CasADi "
                 "symbols, so use casadi.if_else for a choice, and functions of casadi or numpy, not of math"
             ) from error
+
+
+def _length(owner: str, function: Any, arguments: tuple[Any, ...]) -> int:
+    """How many numbers a user's function returns; `trace` checks them."""
+    if hasattr(function, "numel_out"):  # it is traced already
+        return int(function.numel_out(0))
+    value = _run(owner, function, arguments, "function")
+    return int(value.numel()) if is_symbol(value) else len(value) if isinstance(value, list | tuple | np.ndarray) else 1
 
 
 def _require_arguments(owner: str, function: Any, arguments: tuple[Any, ...], what: str) -> None:

@@ -8,7 +8,9 @@ from __future__ import annotations
 import hashlib
 import struct
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+from cardan.lookup import called_functions
 
 if TYPE_CHECKING:
     import casadi
@@ -18,7 +20,7 @@ def graph_digest(function: casadi.Function) -> str:
     """Hex digest of an SX function: operations by name, constants, sparsity; whatever their order and numbering."""
     import casadi as ca
 
-    names = _operations()
+    names, called = _operations(), dict[int, Any]()
     place: dict[int, bytes] = {}  # digest of what each place of the work vector holds
     results: list[tuple[int, int, str]] = []
     for k in range(function.n_instructions()):
@@ -34,7 +36,11 @@ def graph_digest(function: casadi.Function) -> str:
             parts = [struct.pack("<qq", *reads)]
         else:
             parts = [place[i] for i in reads]
-        place[writes[0]] = hashlib.sha256(b" ".join([names[code].encode(), *parts])).digest()
+        name = names[code]
+        if code == ca.OP_CALL:
+            called = called or called_functions(function)
+            name = called[k].name()
+        place[writes[0]] = hashlib.sha256(b" ".join([name.encode(), *parts])).digest()
     ports = [function.sparsity_in(i) for i in range(function.n_in())]
     ports += [function.sparsity_out(i) for i in range(function.n_out())]
     shapes = [(port.shape, port.row(), port.colind()) for port in ports]

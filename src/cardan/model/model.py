@@ -13,14 +13,17 @@ from cardan.errors import InputError, LoopError, ModelError, UnknownNameError, n
 from cardan.lazy import cached_property
 from cardan.model.body import Body, Frame, Joint
 from cardan.model.constraint import Constraint
+from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.force import Coupling, Force
 from cardan.model.html import VIEWS, mechanism_html, model_view
+from cardan.model.law import LawfulElement, lawful_elements
 from cardan.model.memory import Memory
 from cardan.model.parameter import NONE, Parameters, digest_of_parts, find_parameter, with_numbers
 from cardan.model.pose import Pose
 from cardan.model.row import RowTable, rows_of_tree
 from cardan.model.tree import GROUND, Link, Tree, grow_tree, merged_inertia
 from cardan.model.values import bodies_and_joints, counted, shown, whole
+from cardan.model.variable import Variable
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -31,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Actuator:
-    """A named input on a joint, carried as data: it does not act by itself.
+    """A named input on a joint, carried as data: `Mechanism.actuate` and `cd.load(..., actuators=True)` make it drive.
 
     With control `u`, its force is `F = gain u + bias[0] + bias[1] (gear . q) + bias[2] (gear . v)`, and it drives the
     joint with `gear F` (N m or N); `gear` has a number for each rate of the joint. `control` and `force` are ranges of
@@ -95,6 +98,10 @@ class Model:
     """Numbers that `free` has made an input; bodies, joints and forces show their nominal values."""
     values: np.ndarray | None = None
     """Values (..., parameters.size) that `at` has given them; None is nominal."""
+    variables: tuple[Variable, ...] = ()
+    """Numbers beside those of bodies, joints and elements, held or with a rate; they are parameters too."""
+    free_numbers: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
+    """Of a model with symbols in place of its free parameters: these, by name."""
     merge: str = "all"
     """Which rigid joints the tree has merged, see `grow_tree`."""
     losses: tuple[str, ...] = ()
@@ -420,7 +427,7 @@ class Model:
                 "it would ignore those joints; cd.reactions has them"
             )
         if self.constraints:
-            names = ", ".join(repr(constraint.name) for constraint in self.constraints)
+            names = ", ".join(repr(constraint.name) for constraint in self.own_constraints)
             raise LoopError(
                 f"{what}: model {self.name!r} has constraints, {names}, and this function knows only trees; it would "
                 "ignore their forces; cd.reactions has them"
@@ -434,6 +441,15 @@ class Model:
                 "function takes one mechanism at a time; give one value of each"
             )
 
+    def require_no_laws(self, what: str, instead: str) -> None:
+        """Refuse elements whose forces are not functions of the state, for a function that would leave them out."""
+        if self.laws:
+            names = ", ".join(repr(law.name) for law in self.laws)
+            raise ModelError(
+                f"{what}: model {self.name!r} has stops, friction that sticks or locks, {names}, whose forces depend on "
+                f"what moves and how; {instead}"
+            )
+
     @property
     def is_plain(self) -> bool:
         """Whether it is a tree without force elements, couplings or constraints."""
@@ -444,10 +460,30 @@ class Model:
         """Whether its tree has constraint rows: cut joints, couplings, prescribed motions, constraints of the user."""
         return bool(self.cuts or self.couplings or self.constraints)
 
+    @property
+    def own_constraints(self) -> tuple[Constraint | ConstraintElement, ...]:
+        """Constraints of the user's own and constraint elements; `constraints` has the rows of both."""
+        return tuple({id(own): own for own in (c.element or c for c in self.constraints)}.values())
+
+    @property
+    def constraint_elements(self) -> tuple[ConstraintElement, ...]:
+        """Constraint elements: rolling wheels, rods without mass, cams."""
+        return tuple(own for own in self.own_constraints if isinstance(own, ConstraintElement))
+
     @cached_property
     def rows(self) -> RowTable:
         """The constraint rows in the tree's coordinates: owner, name, unit, level and law of each. Print it."""
         return rows_of_tree(self)
+
+    @cached_property
+    def laws(self) -> tuple[LawfulElement, ...]:
+        """The elements whose rows have laws: hard stops, contacts, friction that sticks."""
+        return lawful_elements(self.forces, self.joints)
+
+    @cached_property
+    def lawful_rows(self) -> RowTable:
+        """The rows of the elements with laws, as `rows` has the others. Print it."""
+        return RowTable(label for law in self.laws for label in law.labels(self.joints))
 
     def report(self) -> str:
         """Describe the model: counts, tree, cuts, notes."""
@@ -466,11 +502,20 @@ class Model:
         if self.couplings:
             lines.append(f"couplings: {', '.join(coupling.name for coupling in self.couplings)}")
         if self.constraints:
-            lines.append(f"constraints: {', '.join(constraint.name for constraint in self.constraints)}")
+            names = (
+                f"{c.name} ({c.kind.name})" if isinstance(c, ConstraintElement) else c.name
+                for c in self.own_constraints
+            )
+            lines.append(f"constraints: {', '.join(names)}")
+        if self.laws:
+            lines.append(f"laws: {', '.join(f'{row.name} ({row.law.value})' for row in self.lawful_rows)}")
         if self.parameters:
             lines.append(f"free, shown here at nominal values: {', '.join(self.parameters.names)}")
         if self.actuators:
-            lines.append(f"actuators, as data: {', '.join(f'{a.name} ({a.kind})' for a in self.actuators)}")
+            driving = {force.name for force in self.forces if force.kind.name == "actuator"}
+            for what, names in (("actuators", driving), ("actuators, as data", {a.name for a in self.actuators} - driving)):
+                listed = ", ".join(f"{a.name} ({a.kind})" for a in self.actuators if a.name in names)
+                lines += [f"{what}: {listed}"] if listed else []
         if self.states:
             lines.append(f"states: {', '.join(self.states)}")
         lines += [f"lost: {loss}" for loss in self.losses]
@@ -517,6 +562,7 @@ class Model:
         for what, names in (
             ("forces", [force.name for force in self.forces]),
             ("couplings", [coupling.name for coupling in self.couplings]),
+            ("constraints", [constraint.name for constraint in self.own_constraints]),
             ("free parameters", list(self.parameters.names)),
         ):
             facts += [(what, ", ".join(names))] if names else []

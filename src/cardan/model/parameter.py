@@ -1,8 +1,8 @@
 """Numbers of a model that the user has freed by name.
 
 A name is `element.field`, or `gravity`. Bodies have `mass`, `com`, `inertia`; joints `at` and `child_at`, the positions
-of their two frames, and `armature` where they have one; a force element the numbers that its kind declares. All the
-freed numbers, one after the other, are the vector `p`.
+of their two frames, and `armature` where they have one; force and constraint elements the numbers that their kinds
+declare. All the freed numbers, one after the other, are the vector `p`.
 """
 
 from __future__ import annotations
@@ -16,18 +16,21 @@ import numpy as np
 
 from cardan.errors import InputError, ModelError, UnknownNameError, nearest
 from cardan.model.body import Body, Joint
-from cardan.model.field import ANY, INERTIA, NOT_NEGATIVE, POSITIVE, STIFFNESS, VECTOR, Field
+from cardan.model.constraint_kind import ConstraintElement
+from cardan.model.field import ANY, FRACTION, INERTIA, NOT_NEGATIVE, POSITIVE, STIFFNESS, VECTOR, Field
 from cardan.model.force import Force
 from cardan.model.inertia import faults_of_inertia
 from cardan.model.pose import LARGEST, Pose
 from cardan.model.tree import grow_tree
 from cardan.model.values import floats, shown
+from cardan.model.variable import Variable
 
 if TYPE_CHECKING:
     from cardan.model.model import Model
 
 # Rows and columns of (Ixx, Iyy, Izz, Ixy, Ixz, Iyz).
 ENTRIES = ((0, 1, 2, 0, 0, 1), (0, 1, 2, 1, 2, 2))
+SET, HELD, STATE = "set", "held", "state"  # roles of a parameter in a run
 GRAVITY = Field("m/s^2", form=VECTOR, letter="g")
 BODY_FIELDS = {
     "mass": Field("kg", rule=POSITIVE, letter="m"),
@@ -38,10 +41,12 @@ JOINT_FIELDS = {"at": Field("m", form=VECTOR, letter="l"), "child_at": Field("m"
 ARMATURE = {"armature": Field("kg m^2|kg", rule=NOT_NEGATIVE, letter="A", linear=True)}
 
 
-def free_fields(owner: Body | Joint | Force) -> dict[str, Field]:
+def free_fields(owner: Body | Joint | Force | ConstraintElement) -> dict[str, Field]:
     """The numbers of an element that can be freed, by name."""
-    if isinstance(owner, Force):
+    if isinstance(owner, ConstraintElement):
         return owner.kind.free_fields
+    if isinstance(owner, Force):
+        return owner.free_fields
     if isinstance(owner, Body):
         return BODY_FIELDS
     return JOINT_FIELDS if owner.armature is None else JOINT_FIELDS | ARMATURE
@@ -57,9 +62,11 @@ class Parameter:
     nominal: np.ndarray
     rule: str = field(repr=False)
     place: tuple[str, int, str] = field(repr=False)
-    """What it belongs to ("body", "joint", "force" or "model"), the number of that, and the field."""
+    """What it belongs to ("body", "joint", "force", "constraint" or "model"), the number of that, and the field."""
     letter: str = field(default="p", repr=False)
     """Its letter in printed equations."""
+    role: str = field(default=SET, repr=False)
+    """Whether it is "set" before a run, "held", changed at events and breaks, or a "state" with a rate."""
 
     @property
     def size(self) -> int:
@@ -95,6 +102,8 @@ class Parameter:
             self._refuse((values <= 0).any(-1), values, "must be above 0")
         elif self.rule == NOT_NEGATIVE:
             self._refuse((values < 0).any(-1), values, "must not be negative; it would feed energy in")
+        elif self.rule == FRACTION:
+            self._refuse(((values < 0) | (values > 1)).any(-1), values, "must be from 0 to 1")
         elif self.rule == STIFFNESS:
             K = values.reshape(*values.shape[:-1], 6, 6)
             lowest = np.linalg.eigvalsh((K + np.swapaxes(K, -1, -2)) / 2)[..., 0]
@@ -147,6 +156,12 @@ class Parameters:
     def nominal(self) -> np.ndarray:
         """Nominal `p` (size,)."""
         return np.concatenate([p.nominal.ravel() for p in self.items]) if self.items else np.zeros(0)
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """Numbers of the entries of `p` that are states, integrated with the motion."""
+        roles = [p.role for p in self.items for _ in range(p.size)]
+        return tuple(k for k, role in enumerate(roles) if role == STATE)
 
     def slice_of(self, name: str) -> slice:
         """Where a parameter is in `p`."""
@@ -203,7 +218,9 @@ def find_parameter(model: Model, name: str) -> Parameter:
     if not isinstance(name, str):
         raise InputError(f"model {model.name!r}: free takes names one by one, as text, got {shown(name)}")
     element, _, what = name.rpartition(".")
-    groups: dict[str, Sequence[Any]] = {"body": model.bodies, "joint": model.joints, "force": model.forces}
+    groups: dict[str, Sequence[Any]] = {
+        "body": model.bodies, "joint": model.joints, "force": model.forces, "constraint": model.constraint_elements,
+    }  # fmt: skip
     owners = [(sort, k, x) for sort, group in groups.items() for k, x in enumerate(group) if x.name == element]
     if not owners:
         known = [
@@ -211,8 +228,8 @@ def find_parameter(model: Model, name: str) -> Parameter:
             *(f"{x.name}.{f}" for group in groups.values() for x in group for f in free_fields(x)),
         ]
         raise UnknownNameError(
-            f"model {model.name!r}: parameter {name!r} names no body, joint or force element; write 'element.field' "
-            f"or 'gravity'{nearest(name, known)}"
+            f"model {model.name!r}: parameter {name!r} names no body, joint, force or constraint element; write "
+            f"'element.field' or 'gravity'{nearest(name, known)}"
         )
     found = [(sort, k, x) for sort, k, x in owners if what in free_fields(x)]
     if not found:
@@ -264,16 +281,31 @@ def with_motion_inputs(model: Model, couplings: Sequence[int]) -> Model:
     return replace(model.unbound, parameters=Parameters((*model.parameters, *more)))
 
 
+def variable_parameters(variables: Sequence[Variable]) -> Parameters:
+    """The parameters that variables of a mechanism are."""
+    return Parameters(
+        tuple(
+            Parameter(
+                x.name, x.unit, () if x.value.size == 1 else x.value.shape,
+                x.value.reshape(()) if x.value.size == 1 else x.value, ANY, ("variable", k, "value"),
+                role=HELD if x.rate is None else STATE,
+            )
+            for k, x in enumerate(variables)
+        )
+    )  # fmt: skip
+
+
 # Replacing the numbers.
 
 
 def with_numbers(model: Model, p: np.ndarray) -> Model:
     """The model with its free numbers replaced by `p` (size,), floats or `FreeNumber`s, and a tree built from them."""
     bodies, joints, forces = list(model.bodies), list(model.joints), list(model.forces)
-    couplings, gravity = list(model.couplings), model.gravity
+    couplings, gravity, held = list(model.couplings), model.gravity, list(model.constraint_elements)
+    variables, by_name = list(model.variables), {}
     for parameter in model.parameters:
         sort, k, what = parameter.place
-        value = p[model.parameters.slice_of(parameter.name)]
+        value = by_name[parameter.name] = p[model.parameters.slice_of(parameter.name)]
         if sort == "model":
             gravity = value
         elif sort == "body":
@@ -284,17 +316,25 @@ def with_numbers(model: Model, p: np.ndarray) -> Model:
             pose = getattr(joints[k], what)
             changed: dict[str, Any] = {what: Pose(value, pose.rotation)}
             joints[k] = replace(joints[k], **changed)
+        elif sort == "variable":
+            variables[k] = replace(variables[k], value=value)
         elif sort == "coupling":
             couplings[k] = replace(couplings[k], added=value)
+        elif sort == "constraint":
+            own = held[k].numbers
+            held[k] = replace(held[k], numbers={**own, what: value.reshape(own[what].shape)})
         else:
             own = forces[k].numbers
             forces[k] = replace(forces[k], numbers={**own, what: value.reshape(own[what].shape)})
+    now = {id(old): new for old, new in zip(model.constraint_elements, held, strict=True)}
+    constraints = tuple(c if c.element is None else c.of(now[id(c.element)]) for c in model.constraints)
     cuts = frozenset(model.cuts)
     kept = [j for j in range(len(joints)) if j not in cuts]
     tree = grow_tree(bodies, joints, kept, model.snapping, model.merge)
     return replace(
         model, gravity=gravity, bodies=tuple(bodies), joints=tuple(joints), forces=tuple(forces), tree=tree,
-        couplings=tuple(couplings), parameters=NONE, values=None,
+        couplings=tuple(couplings), constraints=constraints, parameters=NONE, values=None, variables=tuple(variables),
+        free_numbers=by_name,
     )  # fmt: skip
 
 

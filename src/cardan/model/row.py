@@ -18,9 +18,17 @@ FORCE_UNITS = {"m": "N", "rad": "N m", "m^2": "N/m"}
 
 
 class Law(Enum):
-    """What holds the residual of a row: `EQUALITY` keeps it at zero with a force of either sign."""
+    """What holds the residual of a row.
+
+    `EQUALITY` keeps it at zero with a force of either sign. The others are rows of lawful elements (`model.law`):
+    `UNILATERAL` keeps it from being negative with a force that only pushes; `FRICTION` keeps its rate at zero with a
+    force that has a bound; `SWITCHED` is an equality while it is closed, and nothing while it is open.
+    """
 
     EQUALITY = "equality"
+    UNILATERAL = "unilateral"
+    FRICTION = "friction"
+    SWITCHED = "switched"
 
 
 @dataclass(frozen=True)
@@ -32,7 +40,7 @@ class RowLabel:
         name: the owner's name, and for a joint the direction of the row's force in the joint's axes.
         unit: of the residual `phi`; of a row at rate level, of its integral over time.
         level: "position", or "rate" for a constraint on rates only.
-        law: `Law.EQUALITY`.
+        law: what holds it.
 
     """
 

@@ -13,7 +13,10 @@ from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from cardan.errors import CardanError
+from cardan.lookup import LOOKUP, SOURCE, ZERO, called_functions, kind_of, values_of
 
 if TYPE_CHECKING:
     import casadi
@@ -34,13 +37,30 @@ _CODES = 1 << 8  # more than CasADi has operations
 COMMUTATIVE = frozenset({"add", "mul", "fmin", "fmax", "eq", "ne", "and", "or", "hypot"})
 
 
+class Lookup(str):
+    """The operation that takes a number from an array at the index that is its operand: its name, and the `values`."""
+
+    __slots__ = ("values",)
+    values: np.ndarray
+
+    def __new__(cls, name: str, values: np.ndarray) -> Lookup:
+        """Name the operation; equal names have equal values."""
+        made = super().__new__(cls, name)
+        made.values = values
+        return made
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle it with its values."""
+        return Lookup, (str(self), self.values)
+
+
 @dataclass
 class Graph:
     """Values in an order in which each comes after its operands.
 
     `op[k]` names the operation of value `k` and `args[k]` its operands: value numbers; (port, element) for an
-    `input`; the number for a `const`. `outputs` lists (port, element, value). Elements count in C order.
-    `input_sizes` and `output_sizes` are the numbers of elements of each port.
+    `input`; the number for a `const`. An operation that reads an array is a `Lookup`. `outputs` lists (port, element,
+    value). Elements count in C order. `input_sizes` and `output_sizes` are the numbers of elements of each port.
     """
 
     op: list[str] = field(default_factory=list)
@@ -119,6 +139,23 @@ def _codes() -> dict[int, str]:
     return names | {code: name for name, code in special.items()} | {casadi.OP_ASSIGN: "copy", casadi.OP_LIFT: "copy"}
 
 
+@cache
+def _call() -> int:
+    """CasADi's code of a call."""
+    import casadi
+
+    return int(casadi.OP_CALL)
+
+
+def _with_zero(op: str, args: tuple[int, ...], zero: int) -> int | None:
+    """The value that an operation on zero is already; None where it is a new one."""
+    if op in ("mul", "neg", "sq", "twice", "if_else_zero") or (op in ("add", "sub") and args == (zero, zero)):
+        return zero
+    if op == "add":
+        return args[0] if args[1] == zero else args[1]
+    return args[0] if op == "sub" and args[1] == zero else None
+
+
 def _unknown(code: int, function: casadi.Function) -> CardanError:
     """The error for an operation that graphs do not have."""
     import casadi
@@ -159,6 +196,9 @@ def read(function: casadi.Function) -> Graph:
         return value("const", (c,), struct.pack("<d", c))
 
     work: dict[int, int] = {}
+    called: dict[int, Any] = {}
+    zero = -1  # the value of derivatives of lookups, which leave nothing behind
+    call = _call()
     ids, ins, outs = _instructions(function)
     count = function.n_instructions()
     for k in range(count):
@@ -166,8 +206,13 @@ def read(function: casadi.Function) -> Graph:
         op = codes.get(code, "")
         i, o = ins(k), outs(k)
         if op not in _SPECIAL:
-            # the key of most values is one number, which is found sooner than a tuple
             args = tuple([work[a] for a in i])
+            if zero in args:
+                known = _with_zero(op, args, zero)
+                if known is not None:
+                    work[o[0]] = known
+                    continue
+            # the key of most values is one number, which is found sooner than a tuple
             if len(args) == 2:
                 a, b = args
                 key = (a * count + b if a < b or op not in COMMUTATIVE else b * count + a) * _CODES + code
@@ -190,6 +235,18 @@ def read(function: casadi.Function) -> Graph:
             graph.outputs.append((o[0], e_out[o[0]][o[1]], work[i[0]]))
         elif op == "copy":
             work[o[0]] = work[i[0]]
+        elif code == call:
+            called = called or called_functions(function)
+            kind = kind_of(called[k].name())
+            if kind == LOOKUP:
+                array = Lookup(called[k].name(), values_of(called[k]))
+                work[o[0]] = value(array, (work[i[0]],), (array, work[i[0]]))
+            elif kind == SOURCE:
+                work[o[0]] = work[i[-2]]  # the index
+            elif kind == ZERO:
+                work[o[0]] = zero = constant(0.0)
+            else:
+                raise _unknown(code, function)
         else:
             raise _unknown(code, function)
     for port, size in enumerate(graph.output_sizes):

@@ -15,6 +15,7 @@ from cardan.readable.polynomial import (
     RotationIdentities,
     constant,
     exact,
+    function_named,
     functions,
     rational,
 )
@@ -109,7 +110,14 @@ def written_out(graph: Graph, leaf: Callable[[int, int], Any]) -> dict[tuple[int
         "sq": lambda a: a**2,
     }
     wanted = [k for _, _, k in graph.outputs]
-    values = evaluate(graph, wanted, leaf, lambda x: rational(exact(x)), lambda op, args: table[op](*args), {})
+    values = evaluate(
+        graph,
+        wanted,
+        leaf,
+        lambda x: rational(exact(x)),
+        lambda op, args: (table.get(op) or function_named(op))(*args),
+        {},
+    )
     return {(p, e): values[k] for p, e, k in graph.outputs}
 
 

@@ -13,8 +13,10 @@ from itertools import combinations_with_replacement
 from typing import Any
 
 from cardan.algebra.rotation import TINY
+from cardan.lookup import label_of
 from cardan.model.force import SMOOTHING
 from cardan.model.joint import FLIPPED
+from cardan.program.graph import Lookup
 
 Exact = int | Fraction
 Monomial = tuple[tuple[int, int], ...]
@@ -177,7 +179,7 @@ class Expander:
 
     def function(self, op: str, args: list[Any]) -> Polynomial:
         """The result of a function: a generator, unless SymPy evaluates it to a rational number."""
-        value = functions()[op](*args)
+        value = function_named(op)(*args)
         if value.is_Rational:
             return constant(tidy(Fraction(int(value.p), int(value.q))))
         if value.is_Mul and value.args[0] == -1:  # sin(-x)
@@ -211,6 +213,15 @@ _ARITHMETIC: dict[str, Callable[..., Polynomial]] = {
     "twice": lambda w, a: scale(a, 2),
     "sq": lambda w, a: w.product(a, a),
 }
+
+
+def function_named(op: str) -> Callable[..., Any]:
+    """SymPy's function for an operation that is not arithmetic; of an array an undefined one with its label."""
+    import sympy as sp
+
+    if isinstance(op, Lookup):
+        return sp.Function(label_of(op))
+    return functions()[op]
 
 
 def functions() -> dict[str, Callable[..., Any]]:

@@ -2,10 +2,10 @@
 
     E(t) - E(0) - W(t)      E = T + V, W the work of drives, dampers, friction, user forces and prescribed motions
 
-is what the run has gained or lost by errors. The integrators integrate `W` with the motion, so the balance holds to
-their own order, however few samples there are. It is computed for every run, and a run whose balance is off by more
-than its tolerances explain warns: errors add up over many steps, a method steps over the vibration of a stiff spring,
-or velocities jump where constraints lose rank.
+is what the run has gained or lost by errors. What events change on purpose counts as work. The integrators integrate
+`W` with the motion, so the balance holds to their own order, however few samples there are. It is computed for every
+run, and a run whose balance is off by more than its tolerances explain warns: errors add up over many steps, a method
+steps over the vibration of a stiff spring, or velocities jump where constraints lose rank.
 """
 
 from __future__ import annotations
@@ -14,14 +14,16 @@ import warnings
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.functions.energy import kinetic_energy
+from cardan.functions.energy import kinetic_energy, potential_energy
 from cardan.integrate.driver import RunSamples
 from cardan.integrate.integrators import Integrator, Request
+from cardan.model.model import Model
 from cardan.model.values import counted
+from cardan.results.trajectory.quantities import with_values
 
 if TYPE_CHECKING:
     from cardan.results.trajectory.trajectory import Trajectory
@@ -53,15 +55,19 @@ class EnergyBalance:
     largest: float = 0.0
     correction: float = 0.0
     correction_time: float = 0.0
+    by_events: float | None = None
+    """Energy, J, that events and inputs added or took, of the system with most; None if they change nothing."""
 
     @property
     def statistics(self) -> dict[str, float]:
         """For `run.statistics`: the largest of all systems."""
+        changed = {} if self.by_events is None else {"event_energy": self.by_events}
         return {
             "energy_error": self.largest,
             "energy_error_time": self.time,
             "largest_correction": self.correction,
             "largest_correction_time": self.correction_time,
+            **changed,
         }
 
     def joined(self, other: EnergyBalance, first: int) -> EnergyBalance:
@@ -72,6 +78,7 @@ class EnergyBalance:
         return EnergyBalance(
             worst.error, worst.allowed, worst.exchanged, worst.time, system, max(self.largest, other.largest),
             jump.correction, jump.correction_time,
+            max((x for x in (self.by_events, other.by_events) if x is not None), key=abs, default=None),
         )  # fmt: skip
 
 
@@ -83,6 +90,7 @@ def energy_balance(run: Trajectory, kept: RunSamples, integrator: Integrator, re
         W = kept.work[:, :n]
         if n > 1 and np.isnan(W[:, 1:]).all():  # an integrator of the user's, which does not integrate it
             W = work(run).reshape(systems, n)
+        W = W + jump_energies(run, kept)[:, :n]
         gained = T + V - (T + V)[:, :1] - W
         error, swing = _largest(np.abs(gained)), _largest(V) + _largest(-V)
         exchanged = np.maximum(_largest(T), swing + _largest(np.cumsum(np.abs(np.diff(W, axis=1, prepend=0)), axis=1)))
@@ -93,10 +101,53 @@ def energy_balance(run: Trajectory, kept: RunSamples, integrator: Integrator, re
     worst = int(np.argmax(error / allowed))
     jumps = np.nan_to_num(np.abs(np.diff(gained[worst], prepend=0.0)))
     jump = int(np.argmax(kept.notes.correction))
+    by_events = None if kept.p is None else _last(jump_energies(run, kept))
     return EnergyBalance(
         float(error[worst]), float(allowed[worst]), float(exchanged[worst]), float(kept.t[worst, np.argmax(jumps)]),
         worst, float(error.max()), float(kept.notes.correction[jump]), float(kept.notes.correction_time[jump]),
+        None if by_events is None else float(by_events[np.argmax(np.abs(by_events))]),
     )  # fmt: skip
+
+
+def jump_energies(run: Trajectory, kept: RunSamples) -> np.ndarray:
+    """Energy (B, n), J, that events and breaks have added until each sample by changing rates and parameters."""
+    total = np.zeros(kept.t.shape)
+    if kept.p is None:
+        return total
+    jumps: list[tuple[Any, ...]] = [
+        (m.system, m.t, m.q, m.v, m.p, *m.jump) for m in kept.met if m.jump is not None
+    ]  # fmt: skip
+    if kept.knot_p is not None and kept.knot_after is not None:
+        before, after = kept.knot_p[:, :, 0], kept.knot_p[:, :, 1]
+        changed = ((before != after).any(axis=-1) | (kept.knot_v != kept.knot_after).any(axis=-1)) & np.isfinite(
+            kept.knot_q
+        ).all(axis=-1)
+        for i, k in zip(*np.nonzero(changed), strict=True):
+            sides = kept.knot_v[i, k], before[i, k], kept.knot_after[i, k], after[i, k]
+            jumps.append((i, kept.knots[k, 0], kept.knot_q[i, k], *sides))
+    if not jumps:
+        return total
+    systems, t = np.array([j[0] for j in jumps]), np.array([j[1] for j in jumps])
+    q, v, p, v_after, p_after = (np.stack([np.asarray(j[c], dtype=float) for j in jumps]) for c in range(2, 7))
+    added = energy_at(run.model, q, v_after, p_after) - energy_at(run.model, q, v, p)
+    for i in np.unique(systems):
+        own = np.flatnonzero(systems == i)
+        own = own[np.argsort(t[own], kind="stable")]
+        sums = np.concatenate([[0.0], np.cumsum(added[own])])
+        total[i] = sums[np.searchsorted(t[own], kept.t[i], side="right")]
+    return total
+
+
+def energy_at(model: Model, q: np.ndarray, v: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """Kinetic and potential energy (k,), J, at states (k, ...) with free parameters (k, np)."""
+    here = with_values(model, p) if p.shape[-1] else model.unbound
+    return np.asarray(kinetic_energy(here, q, v) + potential_energy(here, q))
+
+
+def _last(values: np.ndarray) -> np.ndarray:
+    """The last finite entry of each row (B, n); zero if there is none."""
+    count = np.isfinite(values).sum(axis=1)
+    return np.where(count > 0, values[np.arange(len(values)), np.maximum(count - 1, 0)], 0.0)
 
 
 def _allowed(

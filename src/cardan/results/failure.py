@@ -14,6 +14,7 @@ from cardan.integrate.integrators import Integrator, Request
 from cardan.integrate.stepper import Outcome
 from cardan.machines.cuda.place import Place
 from cardan.model.model import Model
+from cardan.model.table import outside
 from cardan.structure.assemble import constraint_kernels, flipped
 from cardan.structure.condition import take_as_closed
 from cardan.structure.consistency import measures
@@ -140,7 +141,7 @@ def _usual_lengths(model: Model, rows: list[int]) -> np.ndarray:
 
 def require_smooth_motions(model: Model, begin: float, end: float) -> None:
     """Reject a prescribed motion whose value or rate jumps between two times, s: that takes an infinite force."""
-    moved = [c for c in model.couplings if c.function is not None]
+    moved = [c for c in model.couplings if c.depends_on_time]
     if not moved:
         return
     import casadi as ca
@@ -192,6 +193,8 @@ def why(
     if outcome is Outcome.TOO_MANY_STEPS and request.max_steps is not None:
         other = "loosen rtol and atol" if integrator.chooses_steps else f"take steps longer than {request.step:g} s"
         return f"{request.max_steps} steps were not enough; allow more with max_steps, or {other}"
+    if outcome is Outcome.NO_JUMP:
+        return message
     with np.errstate(all="ignore"):
         cause = _not_finite(model, t, q, v, tau)
         if cause:
@@ -232,7 +235,8 @@ def why(
     if outcome in (Outcome.SOLVER_FAILED, Outcome.TOO_MANY_STEPS):
         return f"the solver failed{said}; {largest}; loosen rtol and atol, or start elsewhere"
     if outcome is Outcome.NOT_FINITE:
-        return f"the next step is not a finite number{said}; {largest}; take shorter steps"
+        ended = [f"; {end}" for force in model.forces if (end := outside(force.function))][:1]
+        return f"the next step is not a finite number{said}; {largest}; take shorter steps{''.join(ended)}"
     hint = "if the mechanism is stiff (springs or dampers far faster than its motion), method='gear' takes longer steps"
     stiff = "" if integrator.for_stiff else f"; {hint}"
     return (
@@ -258,10 +262,16 @@ def _not_finite(model: Model, t: float, q: np.ndarray, v: np.ndarray, tau: np.nd
             except CardanError:
                 continue
             if fine:
-                return (
-                    f"{force.owner} does not return a finite number {when}; guard it against division by zero, and "
-                    "against roots and logarithms of negative numbers"
+                fix = (
+                    outside(force.function)
+                    or outside(force.graph)
+                    or ("guard it against division by zero, and against roots and logarithms of negative numbers")
                 )
+                return f"{force.owner} does not return a finite number {when}; {fix}"
+        rows: tuple[Any, ...] = (*model.couplings, *model.constraints)
+        for row in rows:
+            if outside(row.function):
+                return f"{row.owner} may not be a finite number {when}: {outside(row.function)}"
         k = int(np.argmax(~np.isfinite(a)))
         return (
             f"the acceleration of joint {model.coordinate_names[k]!r} is not a finite number {when}; look for a "

@@ -227,7 +227,12 @@ def require_derivatives(integrator: Integrator) -> None:
 
 
 def require_settled(model: Model) -> None:
-    """Reject a model whose equations change from step to step."""
+    """Reject a model whose equations change from step to step, or that has states of its own."""
+    if model.parameters.states:
+        raise InputError(
+            f"derivatives of a run: model {model.name!r} has variables with rates, and steps of such models are not "
+            "differentiated yet"
+        )
     if not is_settled(model):
         raise InputError(
             f"derivatives of a run: which constraints of model {model.name!r} are redundant depends on the "
@@ -338,6 +343,11 @@ def _loss_kernel(model: Model, loss: Any) -> Kernel:
 
 def replay_of(run: Trajectory, what: str) -> Replay:
     """The steps of a run; reject one that cannot be taken again."""
+    if run._changes:
+        raise InputError(
+            f"run.{what}: events or inputs change this run on the way, and derivatives through such jumps are not "
+            "computed; differentiate the parts between them, or compare two runs"
+        )
     if run._replay is None:
         raise InputError(
             f"run.{what}: this run does not know its steps; derivatives are those of a run that cd.simulate returned, "

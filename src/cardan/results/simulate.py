@@ -19,10 +19,13 @@ from cardan.errors import (
     no_such_argument,
 )
 from cardan.formulation.formulation import Formulation
-from cardan.integrate.driver import RunSamples, drive, stops_of
+from cardan.integrate.changes import transition_of
+from cardan.integrate.driver import RunSamples, drive, inner_breaks, stops_of
 from cardan.integrate.events import Event, require_functions
+from cardan.integrate.inputs import GivenInput, read_inputs, sampled_updates, snapped
 from cardan.integrate.integrators import (
     DOUBLE,
+    EVENTS,
     Integrator,
     Request,
     find_integrator,
@@ -31,15 +34,21 @@ from cardan.integrate.integrators import (
     require_precision,
     require_step,
 )
+from cardan.integrate.modes.events import LawEvent, with_law_events
+from cardan.integrate.modes.transition import LawTransition, Then
 from cardan.integrate.row_changes import RowChangingStepper
 from cardan.integrate.stepper import Outcome, Stepper
+from cardan.integrate.transition import Transition
 from cardan.machines.cuda.place import Place, place_of
 from cardan.model.memory import require_model
 from cardan.model.model import Model, State
+from cardan.model.modes import has_modes, with_modes
+from cardan.model.parameter import STATE
 from cardan.model.values import batch, floats, number, one, shown
 from cardan.on_card import is_device_array
 from cardan.results.energy_balance import EnergyBalance, energy_balance, warn_of_energy
 from cardan.results.failure import require_consistent, require_smooth_motions, why
+from cardan.results.laws import law_statistics
 from cardan.results.progress import Report, progress_bar
 from cardan.results.replay import Replay
 from cardan.results.trajectory.interpolation import Knots
@@ -51,6 +60,7 @@ from cardan.structure.assemble import hint_at_degrees, named_state, project_velo
 from cardan.structure.condition import take_as_closed, warn_of_condition
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import parameter_arguments
+from cardan.structure.law_state import NEWTON
 from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
 from cardan.structure.rounding import warn_outside
@@ -85,6 +95,7 @@ def simulate(
     start: float = 0.0,
     breaks: Sequence[float] = (),
     events: Sequence[Event] = (),
+    inputs: Mapping[str, Any] | None = None,
     assemble: bool = False,
     sensitivities: Sequence[str] | str = (),
     failures: str = "raise",
@@ -112,11 +123,12 @@ def simulate(
         formulation: "spatial", "newton_euler", "absolute", "absolute_body", "relative", "points",
             or one of your own.
         method: the integrator, by name or as an object with its options: "dormand_prince" (explicit, order 5, chooses
-            its steps; `cd.DormandPrince`), "rk4" (`cd.RK4`), "euler" (`cd.SemiImplicitEuler`), "gear" (BDF on the
-            differential-algebraic equations, for stiff mechanisms; `cd.Gear`), "alpha" (generalised-alpha;
-            `cd.Alpha`), "bdf", "adams" (trees only; `cd.BDF`, `cd.Adams`), or one of your own.
-        step: length of the steps of "rk4", "euler" and "alpha", s; of the others the first step. The last step before
-            a break, an event or the end is shorter.
+            its steps; `cd.DormandPrince`), "rk4" (`cd.RK4`), "euler" (`cd.SemiImplicitEuler`), "moreau" (steps that
+            contain impacts and friction; `cd.Moreau`), "gear" (BDF on the differential-algebraic equations, for stiff
+            mechanisms; `cd.Gear`), "alpha" (generalised-alpha; `cd.Alpha`), "bdf", "adams" (trees only; `cd.BDF`,
+            `cd.Adams`), or one of your own.
+        step: length of the steps of "rk4", "euler", "moreau" and "alpha", s; of the others the first step. The last
+            step before a break, an event or the end is shorter.
         rtol: relative tolerance of the methods that choose their steps.
         atol: absolute tolerance, rad and m, rad/s and m/s.
         max_step: longest step, s.
@@ -126,6 +138,9 @@ def simulate(
         start: time at the start, s.
         breaks: times, s, of discontinuities: every method ends a step exactly there and restarts.
         events: events to look for (`cd.Event`).
+        inputs: values of free parameters and variables over time, by name: `{"motor.command": (times, values)}`, times
+            (n,) in s and values (n,) or (..., n), for every system of a batch its own. They are held from one time to
+            the next, or follow straight lines where the variable was declared `linear`.
         assemble: first bring q0 and v0 onto the loops.
         sensitivities: "q0", "v0", "tau", "parameters": what the samples are differentiated by, exactly, for the steps
             that were taken; the results are in `run.sensitivity`. Explicit methods only. `run.gradient` needs none.
@@ -153,8 +168,8 @@ def simulate(
     q0, v0, tau, threads = _from_cards(q0, v0, tau, device, threads, find_integrator(method))
     job = plan(
         model, duration, formulation=formulation, method=method, step=step, rtol=rtol, atol=atol, max_step=max_step,
-        max_steps=max_steps, samples=samples, start=start, breaks=breaks, events=events, threads=threads,
-        keep=failures == "keep", precision=precision,
+        max_steps=max_steps, samples=samples, start=start, breaks=breaks, events=events, inputs=inputs,
+        threads=threads, keep=failures == "keep", precision=precision,
     )  # fmt: skip
     wanted = (sensitivities,) if isinstance(sensitivities, str) else tuple(_listed("sensitivities", sensitivities))
     if wanted:
@@ -187,7 +202,8 @@ def plan(
     method: str | Integrator = "dormand_prince", step: float | None = None, rtol: float = 1e-8, atol: float = 1e-10,
     max_step: float = np.inf, max_steps: int | None = None, samples: int | Sequence[float] | np.ndarray = 501,
     start: float = 0.0, breaks: Sequence[float] = (), events: Sequence[Event] = (),
-    threads: int | Place | None = None, keep: bool = False, precision: str = DOUBLE,
+    inputs: Mapping[str, Any] | None = None, threads: int | Place | None = None, keep: bool = False,
+    precision: str = DOUBLE,
 ) -> Job:  # fmt: skip
     """A run without its start: the arguments of `simulate` that do not depend on it, checked."""
     integrator = find_integrator(method)
@@ -202,10 +218,19 @@ def plan(
         )
     duration = number("simulate", "duration", duration, "of seconds", above=0)
     events, breaks = _events(events), _listed("breaks", breaks)
-    breaks = tuple(one("simulate", "breaks", breaks, len(breaks)).tolist())
+    told = one("simulate", "breaks", breaks, len(breaks)).tolist()
+    breaks = tuple(told)
     times = _times(start, duration, samples)
+    model = _with_laws(model, integrator, precision)
+    given = tuple(x.snapped(times) for x in read_inputs(model, {} if inputs is None else inputs))
+    sampled = [(snapped(at, times), change) for at, change in sampled_updates(model, start, start + duration)]
+    updates = np.concatenate([np.zeros(0), *(x.times for x in given), *(at for at, _ in sampled)])
+    breaks = (*breaks, *updates.tolist())
     request = Request(step, rtol, atol, max_step, max_steps, events, threads, stops_of(times, breaks), precision)
     _require_steps(integrator, step, max_step, start, duration)
+    _require_states(model, integrator, precision)
+    if has_modes(model):
+        request = replace(request, events=with_law_events(model, events))
     found = formulation_of(model, formulation)
     prepare(model, found)
     require_smooth_motions(model, start, start + duration)
@@ -216,12 +241,12 @@ def plan(
     if events:
         require_functions(model, events)
     settings = {**integrator.options, "rtol": rtol, "atol": atol, "start": start, "duration": duration}
-    for name, value in (("step", step), ("max_step", max_step), ("max_steps", max_steps), ("breaks", list(breaks)),
-                        ("precision", precision)):  # fmt: skip
+    for name, value in (("step", step), ("max_step", max_step), ("max_steps", max_steps), ("breaks", told),
+                        ("precision", precision), ("inputs", [x.name for x in given])):  # fmt: skip
         if value not in (None, np.inf, [], DOUBLE):
             settings[name] = value
     about = {"method": integrator.name, "formulation": found.name, "settings": settings}
-    return Job(model, integrator, found, request, (), times, breaks, about, keep)
+    return Job(model, integrator, found, request, (), times, breaks, about, keep, given, tuple(sampled))
 
 
 @dataclass(frozen=True)
@@ -232,11 +257,13 @@ class _States:
     v: np.ndarray
     tau: np.ndarray
     parameters: np.ndarray | None
+    inputs: tuple[GivenInput, ...] = ()
 
     def part(self, lo: int, hi: int) -> _States:
         """The systems from `lo` to `hi`."""
         p = None if self.parameters is None else self.parameters[lo:hi]
-        return _States(self.q[lo:hi], self.v[lo:hi], self.tau[lo:hi], p)
+        inputs = tuple(x.part(lo, hi) for x in self.inputs)
+        return _States(self.q[lo:hi], self.v[lo:hi], self.tau[lo:hi], p, inputs)
 
 
 @dataclass(frozen=True)
@@ -252,11 +279,14 @@ class Job:
     breaks: tuple[float, ...]
     about: dict[str, Any]
     keep: bool
+    inputs: tuple[GivenInput, ...] = ()
+    sampled: tuple[tuple[np.ndarray, Transition], ...] = ()
 
     def started(self, q0: Any, v0: Any, tau: Any, assemble: bool) -> tuple[Job, _States]:
         """The run of systems from their start, all of one batch shape, and that start, checked."""
         named = _by_name(self.model, q0, v0, float(self.times[0]))
-        systems, states = _states(self.model, *named, tau, float(self.times[0]), assemble, self.request.threads)
+        start = float(self.times[0])
+        systems, states = _states(self.model, *named, tau, start, assemble, self.request.threads, self.inputs)
         if not systems:
             return self, states
         rows: dict[str, Any] = {
@@ -265,6 +295,7 @@ class Job:
             "tau": tau,
         }
         batch = [k for k, a in rows.items() if np.ndim(a) > 1] + ["parameters"] * bool(self.model.batch)
+        batch += ["inputs"] * any(x.batch for x in self.inputs)
         settings = {**self.about["settings"], "batch": ", ".join(batch)}
         return replace(self, batch=systems, about={**self.about, "settings": settings}), states
 
@@ -276,7 +307,10 @@ class Job:
         run = self.trajectory(kept, states, self.batch)
         balance = energy_balance(run, kept, self.integrator, self.request)
         run._note(balance.statistics)
-        if self.request.precision == DOUBLE:
+        if self.integrator.laws == "steps":
+            run._note(law_statistics(self.model, kept, self.integrator.name))
+        run._changes = kept.p is not None
+        if self.request.precision == DOUBLE and not run._changes:
             run._replay = Replay(
                 self.model, self.integrator, self.formulation, self.request, self.times, self.breaks, states.q,
                 states.v, states.tau, states.parameters, int(kept.steps.max()),
@@ -343,28 +377,55 @@ class Job:
             return self.in_parts(states, 1, report)
         model = self.model if states.parameters is None else with_values(self.model, states.parameters)
         stops = [event.action == "stop" for event in self.request.events]
+        transitions = [
+            None if isinstance(event, LawEvent) else transition_of(model, event) for event in self.request.events
+        ]
+        updates: list[tuple[Sequence[float], Transition]] = []
+        if has_modes(model):
+            rule = getattr(self.integrator, "impact", None) or NEWTON
+            laws = LawTransition(model, self.formulation, states.tau, rule)
+            transitions = [laws if own is None else Then(own, laws) for own in transitions]
+            updates = [((float(self.times[0]), *inner_breaks(self.times, self.breaks)), laws)]
 
         def make(one: Model) -> Stepper:
             return self.integrator.stepper(one, self.formulation, self.request, states.tau)
 
         stepper = make(model) if settled else RowChangingStepper(model, make)
-        return drive(stepper, states.q, states.v, self.times, breaks=self.breaks, stops=stops, report=report)
+        return drive(
+            stepper, states.q, states.v, self.times, breaks=self.breaks, stops=stops, transitions=transitions,
+            updates=[*self.updates(states), *updates], report=report,
+        )  # fmt: skip
+
+    @property
+    def changes(self) -> bool:
+        """Whether free parameters may change during the run."""
+        by_events = any(event.action == "change" for event in self.request.events)
+        return by_events or bool(self.inputs or self.sampled or self.model.parameters.states or self.model.laws)
+
+    def updates(self, states: _States) -> list[tuple[Sequence[float], Transition]]:
+        """What changes at times that are known beforehand; inputs begin at the start of the run."""
+        start, end = float(self.times[0]), float(self.times[-1])
+        given = [([start, *x.times[(x.times > start) & (x.times < end)].tolist()], x) for x in states.inputs]
+        return [*given, *((at[at < end].tolist(), transition) for at, transition in self.sampled)]
 
     def trajectory(self, kept: RunSamples, states: _States, batch: tuple[int, ...]) -> Trajectory:
         """The samples as a trajectory."""
         most = max(int(kept.count.max()), 1)
         short = (kept.count < most).any() or (kept.t[:, :most] != self.times[:most]).any()
         shape = (*batch, most)
+        more = (None if x is None else x.reshape(*batch, *x.shape[1:]) for x in (kept.knot_after, kept.knot_p))
         at_breaks = (x.reshape(*batch, *x.shape[1:]) for x in (kept.knot_q, kept.knot_v))
-        knots = Knots(kept.knots, *at_breaks) if len(kept.knots) else None
+        knots = Knots(kept.knots, *at_breaks, *more) if len(kept.knots) else None
+        p = None if kept.p is None or not kept.p.shape[-1] else _read_only(kept.p[:, :most].reshape(*shape, -1))
         return Trajectory(
             self.model,
             kept.t[:, :most].reshape(shape) if short else self.times[:most],
             _read_only(kept.q[:, :most].reshape(*shape, -1)),
             _read_only(kept.v[:, :most].reshape(*shape, -1)),
             tau=states.tau.reshape(*batch, -1) if states.tau.any() else None,
+            parameters=p,
             events=self.records(kept, batch),
-            outcome=_texts(kept.outcome).reshape(batch),
+            outcome=_texts(kept).reshape(batch),
             statistics={"steps": int(kept.steps.sum()), "most_steps": int(kept.steps.max())},
             knots=knots,
             **self.about,
@@ -378,7 +439,10 @@ class Job:
         systems = (
             zip(*(x.tolist() for x in np.unravel_index(numbers, batch)), strict=True) if batch else [()] * len(met)
         )
-        return [EventRecord(names[m.event], at, m.t, m.q, m.v) for m, at in zip(met, systems, strict=True)]
+        return [
+            EventRecord(names[m.event], at, m.t, m.q, m.v, m.p, *(m.jump or (None, None)))
+            for m, at in zip(met, systems, strict=True)
+        ]
 
     def finished(self, run: Trajectory, states: _States, failures: _Failures, last: RunSamples) -> Trajectory:
         """The trajectory; raise an error if it is not complete. `last` is what was computed last."""
@@ -389,6 +453,7 @@ class Job:
                 raise SimulationError(f"simulation of {self.model.name!r}: {last.broken}; {stored}", run, t)
             done = f"interrupted after t = {t:g} s; what was computed until then is in error.partial"
             raise InterruptedRunError(f"simulation of {self.model.name!r} {done}", run, t)
+        self._warn_of_accumulation(run)
         if not failures.count or self.keep:
             return run
         first, t = failures.system, failures.t
@@ -402,6 +467,18 @@ class Job:
         more = f" and {failures.count - 1} more" if failures.count > 1 else ""
         who = f", system {system}{more}" if self.batch else ""
         raise SimulationError(f"simulation of {self.model.name!r}{who} ended at t = {t:.6g} s: {cause}", run, t)
+
+    def _warn_of_accumulation(self, run: Trajectory) -> None:
+        """Warn of systems that ended where their events accumulate."""
+        texts = np.atleast_1d(np.asarray(run.outcome)).ravel()
+        ended = np.flatnonzero([text.startswith(Outcome.ACCUMULATED.text) for text in texts])
+        if len(ended) and not self.keep:
+            more = f" and of {len(ended) - 1} more" if len(ended) > 1 else ""
+            who = f", system {ended[0]}{more}" if run.batch else ""
+            warn_outside(
+                f"simulation of {self.model.name!r}{who}: {texts[ended[0]]}, infinitely many before that time, and the "
+                "run ends there; give the event limit=, what becomes of the motion then"
+            )
 
 
 @dataclass
@@ -418,7 +495,8 @@ class _Failures:
 
     def add(self, kept: RunSamples, lo: int = 0) -> None:
         """Count the failures in a chunk whose first system has the number `lo`."""
-        failed = np.flatnonzero((kept.outcome > Outcome.EVENT) & (kept.outcome < Outcome.RESTING))
+        early = (kept.outcome > Outcome.EVENT) & (kept.outcome < Outcome.RESTING)
+        failed = np.flatnonzero(early | (kept.outcome == Outcome.NO_JUMP))
         self.count += len(failed)
         for i in failed:
             at = kept.count[i] - 1
@@ -437,17 +515,19 @@ def _stored(job: Job, states: _States, path: Any, overwrite: bool, report: Repor
     own_times = bool(events) or job.keep
     with Store(
         path, model, len(job.times) if own_times else job.times, job.batch,
-        tau=states.tau.reshape(*job.batch, model.nv) if states.tau.any() else None, overwrite=overwrite, **job.about,
+        tau=states.tau.reshape(*job.batch, model.nv) if states.tau.any() else None, changes=job.changes,
+        overwrite=overwrite, **job.about,
     ) as out:  # fmt: skip
         steps = most_steps = 0
         failures, balance = _Failures(), EnergyBalance()
         for lo, part, kept in job.parts(states, chunk, report):
             met = job.records(kept, job.batch, lo)
-            outcome = _texts(kept.outcome).tolist()
+            outcome = _texts(kept).tolist()
             time = kept.t if own_times else None
             try:
-                knots = Knots(kept.knots, kept.knot_q, kept.knot_v) if len(kept.knots) else None
-                out.write(lo, kept.q, kept.v, time=time, outcome=outcome, events=met, knots=knots)
+                own = (kept.knot_q, kept.knot_v, kept.knot_after, kept.knot_p)
+                knots = Knots(kept.knots, *own) if len(kept.knots) else None
+                out.write(lo, kept.q, kept.v, time=time, outcome=outcome, events=met, knots=knots, parameters=kept.p)
             except FileError as error:
                 last, t = job.trajectory(kept, part, (len(part.q),)), float(np.nanmax(kept.t))
                 lost = f"the systems from {lo} to {lo + len(part.q) - 1}, which could not be written, are in"
@@ -462,12 +542,36 @@ def _stored(job: Job, states: _States, path: Any, overwrite: bool, report: Repor
     return warn_of_energy(run, balance, job.integrator, job.request)
 
 
-def _texts(outcome: np.ndarray) -> np.ndarray:
-    """What `run.outcome` says of outcomes (B,)."""
+def _with_laws(model: Model, integrator: Integrator, precision: str) -> Model:
+    """The model for a run: with the modes of its rows with laws, if the integrator stops where they change."""
+    if not model.laws:
+        return model
+    names = ", ".join(repr(law.name) for law in model.laws)
+    if not integrator.laws:
+        raise InputError(
+            f"simulate: method {integrator.name!r} knows no hard stops, friction that sticks or locks, and model "
+            f"{model.name!r} has {names}; use 'dormand_prince', 'rk4' or 'moreau'"
+        )
+    if precision != DOUBLE:
+        raise InputError(
+            f"simulate: model {model.name!r} has {names}, for which steps are in float64; leave out precision"
+        )
+    if getattr(integrator, "baumgarte", None) is not None:
+        raise InputError(f"simulate: model {model.name!r} has {names}, whose rows are projected; leave out baumgarte")
+    return with_modes(model) if integrator.laws == EVENTS else model
+
+
+def _texts(kept: RunSamples) -> np.ndarray:
+    """What `run.outcome` says of each system (B,)."""
+    outcome = kept.outcome
     if not outcome.any():
         return np.zeros(len(outcome), dtype="<U1")
     there = set(np.unique(outcome).tolist())
-    return np.array([Outcome(o).text if o in there else "" for o in range(max(Outcome) + 1)])[outcome]
+    texts = np.array([Outcome(o).text if o in there else "" for o in range(max(Outcome) + 1)])[outcome]
+    if not kept.accumulated:
+        return texts
+    told = {i: f"{Outcome.ACCUMULATED.text} at t = {t:.9g} s" for i, t in kept.accumulated.items()}
+    return np.array([told.get(i, text) for i, text in enumerate(texts.tolist())])
 
 
 def _joined(parts: list[RunSamples], systems: int) -> RunSamples:
@@ -487,6 +591,12 @@ def _joined(parts: list[RunSamples], systems: int) -> RunSamples:
         for met in part.met:
             met.system += lo
             whole.met.append(met)
+        whole.accumulated |= {lo + i: t for i, t in part.accumulated.items()}
+        if part.p is not None:
+            if whole.p is None:
+                whole.keep_parameters(part.p.shape[-1])
+            for name in ("p", "knot_p", "knot_after"):
+                getattr(whole, name)[at] = getattr(part, name)
         whole.message, whole.interrupted = whole.message or part.message, whole.interrupted or part.interrupted
         whole.broken = whole.broken or part.broken
         lo = at.stop
@@ -569,6 +679,18 @@ def _require_steps(integrator: Integrator, step: float | None, max_step: float, 
         )
 
 
+def _require_states(model: Model, integrator: Integrator, precision: str) -> None:
+    """Reject a method, or a precision, in which the variables of a model that have rates are not integrated."""
+    named = [p.name for p in model.parameters if p.role == STATE]
+    if named and not integrator.has_states:
+        raise InputError(
+            f"simulate: variable {named[0]!r} has a rate, and method {integrator.name!r} does not integrate such "
+            "variables; take 'dormand_prince', 'rk4' or 'euler'"
+        )
+    if named and precision != DOUBLE:
+        raise InputError(f"simulate: variable {named[0]!r} has a rate, which is integrated in float64 only")
+
+
 def _require_sensitivities(model: Model, integrator: Integrator, names: tuple[str, ...], store: Any) -> None:
     """Reject sensitivities that there are not."""
     from cardan.results.motion_derivatives import require_derivatives, require_names
@@ -625,8 +747,9 @@ def _by_name(model: Model, q0: Any, v0: Any, t: float) -> tuple[Any, Any]:
 
 
 def _states(
-    model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bool, threads: int | Place | None = None
-) -> tuple[tuple[int, ...], _States]:
+    model: Model, q0: Any, v0: Any, tau: Any, start: float, assemble: bool, threads: int | Place | None = None,
+    inputs: Sequence[GivenInput] = (),
+) -> tuple[tuple[int, ...], _States]:  # fmt: skip
     """The batch shape, and the checked start of every system."""
     if model.nv == 0:
         raise InputError(f"simulate: model {model.name!r} has no moving joint; there is nothing to simulate")
@@ -643,14 +766,16 @@ def _states(
     }
     values = [p for p in parameter_arguments(model) if model.values is not None]
     try:
-        systems = np.broadcast_shapes(*(a.shape[:-1] for a in (*arrays.values(), *values)))
+        systems = np.broadcast_shapes(*(a.shape[:-1] for a in (*arrays.values(), *values)), *(x.batch for x in inputs))
     except ValueError:
         shapes = ", ".join(f"{name} {a.shape}" for name, a in arrays.items())
         shapes += f", values of parameters {model.batch}" if model.batch else ""
+        shapes += "".join(f", input {x.name!r} {x.batch}" for x in inputs if x.batch)
         raise InputError(f"simulate: the batches do not fit together: {shapes}") from None
     if 0 in systems:
         raise InputError(f"simulate: the batch is empty, of shape {systems}; there is nothing to simulate")
-    if systems and not any(a.ndim > 1 for a in (arrays.get("q0"), arrays.get("v0"), *values) if a is not None):
+    rows = [a.ndim > 1 for a in (arrays.get("q0"), arrays.get("v0"), *values) if a is not None]
+    if systems and not any(rows) and "tau" in arrays and arrays["tau"].ndim > 1:
         warn_outside(
             f"simulate: tau of shape {arrays['tau'].shape} makes {int(np.prod(systems))} systems, since its rows are "
             "systems, not times; a drive over time is an element of the model (mechanism.drive). If it is meant, give "
@@ -668,4 +793,4 @@ def _states(
     )
     p = np.broadcast_to(values[0], (*systems, values[0].shape[-1])).reshape(len(q), -1) if values else None
     require_consistent(model if p is None else with_values(model, p), q, v, start, threads)
-    return systems, _States(q, v, drives, p)
+    return systems, _States(q, v, drives, p, tuple(x.over(systems) for x in inputs))

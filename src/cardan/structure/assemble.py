@@ -182,11 +182,16 @@ def constraint_kernels(model: Model) -> tuple[Any, Any]:
     )
 
 
-def opened(model: Model, q: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """Which samples (B, n, nq) at times (B, n), s, leave a constraint open, whether its row is kept or not."""
+def opened(model: Model, q: np.ndarray, t: np.ndarray, p: np.ndarray | None = None) -> np.ndarray:
+    """Which samples (B, n, nq) at times (B, n), s, leave a constraint open, whether its row is kept or not.
+
+    `p` (B, n, np) are their free parameters, those of the model by default.
+    """
     if not model.has_rows:
         return np.zeros(q.shape[:-1], dtype=bool)
-    if model.values is not None and model.batch:
+    if p is not None:
+        model = model.unbound._bound(p)
+    elif model.values is not None and model.batch:
         model = model.unbound._bound(model.values[..., None, :])
     phi = _gaps(model, q, t)
     return np.asarray(np.abs(phi).max(axis=-1, initial=0.0) >= OPENED)

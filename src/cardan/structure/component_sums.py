@@ -1,4 +1,4 @@
-"""Vectors and sparse matrices of a large mechanism, as sums over its components (`formulation.components`).
+"""Vectors and sparse matrices of a large mechanism, as sums over its components (`formulation.division`).
 
 What is summed is written once for each class of components, as a small graph. One call evaluates it for all members of
 the class, in lanes; what comes out is added at fixed places. So compiling takes the same time for any number of bodies.
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.matrix import Matrix, constant
-from cardan.formulation.components import ComponentClass, Division
+from cardan.formulation.division import ComponentClass, components_of
 from cardan.formulation.formulation import Formulation
 from cardan.machines.ufunc.kernel import compile_program
 from cardan.model.model import Model
@@ -65,17 +65,16 @@ class Components:
         self, model: Model, formulation: Formulation, kept: Sequence[int], basis: np.ndarray | None = None
     ) -> None:
         written, self.p = symbolic(model)
-        division = Division(written, formulation, kept)
         self.model, self.formulation, self.basis = model, formulation, basis
-        self.classes = division.classes()
+        self.classes, rows = components_of(written, formulation, kept)
         nq, nv = formulation.sizes(model)
         if basis is not None:
             nv = nv // 6 * basis.shape[1]
         self.sizes = {
             "q": nq, "v": nv, "x": model.nq, "tau": model.nv, "rows": len(kept),
-            "positions": len(division.position_place), "one": 1, "poses": 16 * model.nb, "twists": 6 * model.nb,
+            "positions": len(rows.position), "one": 1, "poses": 16 * model.nb, "twists": 6 * model.nb,
         }  # fmt: skip
-        self.levels = division.levels
+        self.levels = rows.levels
         self.numbers = [cls.numbers for cls in self.classes]
 
     def at(self, p: np.ndarray) -> list[np.ndarray]:
@@ -120,7 +119,8 @@ class Components:
 
         outline = cls.outline
         basis = None if self.basis is None else ca.diagcat(*[constant(self.basis)] * len(outline.links))
-        return Component(cls.written(C), self.formulation, outline.rows, outline.positions, outline.has_mass, basis)
+        rows, positions = (tuple(outline.before + k for k in some) for some in (outline.rows, outline.positions))
+        return Component(cls.written(C), self.formulation, rows, positions, outline.has_mass, basis)
 
 
 class ComponentSum:

@@ -11,12 +11,14 @@ from typing import Any
 from cardan.formulation import dynamics
 from cardan.formulation.derivative import By, differentiated, forward_dynamics_by
 from cardan.formulation.formulation import Formulation
+from cardan.formulation.law_quantities import law_readings
 from cardan.formulation.quantity import Quantity
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.tree import TreeFormulation
 from cardan.machines.waiting import doing
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
+from cardan.model.modes import has_modes
 from cardan.model.plane import plane_digest
 from cardan.structure.condition import warn_of_condition
 from cardan.structure.digits import watch_derivatives
@@ -28,6 +30,7 @@ from cardan.structure.large import (
     large_forward,
     large_multipliers,
 )
+from cardan.structure.lawful import LawfulKernel, finds_modes
 from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
 from cardan.structure.row_sets import ChoosingKernel, is_settled
@@ -41,6 +44,9 @@ _OPEN: Slot[str, bool] = Slot("whether a planar formulation leaves reactions ope
 
 def forward_kernel(model: Model, formulation: Formulation, loaded: bool, by: By | None = None) -> Any:
     """Accelerations of the tree's coordinates; with `by`, their derivatives too."""
+    if finds_modes(model):
+        again = lambda one: forward_kernel(one, formulation, loaded, by)
+        return LawfulKernel("forward_dynamics", model, formulation, loaded, again)
     return _with_rows(
         model, formulation, "forward", loaded,
         lambda rows: dynamics.forward_dynamics(model, formulation, rows, loaded), by=by, answers=True,
@@ -50,6 +56,7 @@ def forward_kernel(model: Model, formulation: Formulation, loaded: bool, by: By 
 
 def inverse_kernel(model: Model, formulation: Formulation) -> Any:
     """Forces along the tree's coordinates."""
+    model.require_no_laws("inverse_dynamics", "give what they do as wrenches, or leave them out of the model")
 
     def make() -> Any:
         prepare(model, formulation)
@@ -60,6 +67,8 @@ def inverse_kernel(model: Model, formulation: Formulation) -> Any:
 
 def reaction_kernel(model: Model, formulation: Formulation, by: By | None = None) -> Any:
     """Wrenches of all joints; in a planar formulation their part in the plane."""
+    if finds_modes(model):
+        return LawfulKernel("reactions", model, formulation, True, lambda one: reaction_kernel(one, formulation, by))
     way, home = reaction_formulation(model, formulation), model.unbound
     if way is formulation:
         return _with_rows(
@@ -91,11 +100,15 @@ def _leaves_open(model: Model, formulation: Formulation) -> bool:
     """Whether constraints are redundant in the plane, and only loops keep the mechanism there."""
     if not plane_digest(model):
         return False
-    return len(kept_rows(model, formulation)) < len(dynamics.outline_of(model, formulation).rows)
+    return len(kept_rows(model, formulation)) < len(dynamics.shape_of(model, formulation).labels)
 
 
 def multiplier_kernel(model: Model, formulation: Formulation, by: By | None = None) -> Any:
     """Multipliers of all constraint rows."""
+    if finds_modes(model):
+        return LawfulKernel(
+            "multipliers", model, formulation, False, lambda one: multiplier_kernel(one, formulation, by)
+        )
     return _with_rows(
         model, formulation, "multipliers", True, lambda rows: dynamics.multipliers(model, formulation, rows), by=by,
         large=lambda one, way: large_multipliers(one) if way is SPATIAL else None,
@@ -104,7 +117,14 @@ def multiplier_kernel(model: Model, formulation: Formulation, by: By | None = No
 
 def power_kernel(model: Model, formulation: Formulation, by: By | None = None) -> Any:
     """The power that enters; with `by`, its derivatives too."""
+    if finds_modes(model):
+        return LawfulKernel("power", model, formulation, False, lambda one: power_kernel(one, formulation, by))
     return _with_rows(model, formulation, "power", False, lambda rows: dynamics.power(model, formulation, rows), by=by)
+
+
+def law_kernel(model: Model, formulation: Formulation) -> Any:
+    """Forces and gaps of all rows with laws of a model with modes."""
+    return _with_rows(model, formulation, "laws", False, lambda rows: law_readings(model, formulation, rows))
 
 
 def _with_rows(
@@ -126,7 +146,7 @@ def _with_rows(
             return kernel
         rows = kept_rows(one, way)
         written = quantity(rows)
-        if by and answers and rows and isinstance(way, TreeFormulation):
+        if by and answers and rows and isinstance(way, TreeFormulation) and not has_modes(one):
             written = forward_dynamics_by(way, rows, written, by, one)
         elif by:
             written = differentiated(written, by, one)

@@ -20,6 +20,7 @@ from cardan.algebra.linsolve import tree_factor, tree_solve
 from cardan.algebra.matrix import Matrix, Scalar, beside, constant, mirrored
 from cardan.formulation.coordinates import velocity_of_rates
 from cardan.formulation.dynamics import constraint_state
+from cardan.formulation.law_quantities import closed_rows
 from cardan.formulation.light import lent_to_joints
 from cardan.formulation.quantity import Inputs, Quantity, square
 from cardan.formulation.recursion import unroll
@@ -30,6 +31,7 @@ from cardan.machines.cuda.place import Place
 from cardan.machines.ufunc.kernel import Kernel, compile_program
 from cardan.model.memory import Slot
 from cardan.model.model import Model
+from cardan.model.modes import has_modes
 from cardan.program.march import March
 from cardan.program.program import Port, Program
 from cardan.structure.kernels import function_of, parameter_arguments
@@ -72,9 +74,10 @@ class Projection:
     def of(cls, model: Model) -> Projection:
         """Record the graphs."""
         model = model.unbound
-        written = (constraint_state(model), METRIC, velocity_of_rates(model), PLUS, RATES)
+        state = closed_rows(model) if has_modes(model) else constraint_state(model)
+        written = (state, METRIC, velocity_of_rates(model), PLUS, RATES)
         graphs = [function_of(model, quantity) for quantity in written]
-        rows = tuple(kept_rows(model, SPATIAL))
+        rows = tuple(kept_rows(model, SPATIAL)) if model.has_rows else ()
         p = [np.asarray(x) for x in parameter_arguments(model)]
         found = []
         time = (0.0,) if model.depends_on_time else ()
@@ -84,7 +87,9 @@ class Projection:
         usual = np.max([np.diag(A) for A in found], axis=0)
         size = np.sqrt(np.maximum(usual, 1e-300))
         least = [np.linalg.eigvalsh(A / np.outer(size, size)).min(initial=1.0) for A in found]
-        return cls(model, rows, usual, float(np.clip(np.median(least), 1e-12, 1.0)), *graphs)
+        lawful = tuple(len(model.rows) + k for k in range(len(model.lawful_rows))) if has_modes(model) else ()
+        usual = np.concatenate([usual, np.zeros(len(lawful))])  # an open row says nothing
+        return cls(model, (*rows, *lawful), usual, float(np.clip(np.median(least), 1e-12, 1.0)), *graphs)
 
     def at(self, t: Scalar, q: Matrix, parameters: Sequence[Matrix]) -> Correction:
         """What brings states near q onto the constraints."""

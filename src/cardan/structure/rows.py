@@ -11,7 +11,7 @@ import numpy as np
 
 from cardan.errors import ModelError
 from cardan.formulation.absolute import Absolute
-from cardan.formulation.dynamics import outline_of
+from cardan.formulation.dynamics import shape_of
 from cardan.formulation.formulation import Formulation
 from cardan.model.memory import Slot
 from cardan.model.model import Model
@@ -49,7 +49,7 @@ def _kept_rows(model: Model, formulation: Formulation) -> list[int]:
     if not model.has_rows and leading:
         return list(leading)
     large = has_sparse_rows(model) and isinstance(formulation, Absolute) and formulation.divides
-    labels = row_labels(model) if large else outline_of(model, formulation).rows
+    labels = row_labels(model) if large else shape_of(model, formulation).labels
     number = {label.name: k for k, label in enumerate(labels)}
     if set(model.rows.names) <= number.keys():
         # rows of the tree's joints never depend on one another, and they leave to the others what the tree leaves

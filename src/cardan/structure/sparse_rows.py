@@ -22,8 +22,8 @@ import numpy as np
 from cardan.algebra.matrix import snap
 from cardan.algebra.rotation import quaternion_of_rotation, rotation_to_axis
 from cardan.formulation.absolute import ABSOLUTE
-from cardan.formulation.components import heaviest_bodies, row_places
 from cardan.formulation.coordinates import own_equations
+from cardan.formulation.division import heaviest_bodies, row_places
 from cardan.lazy import cached_property
 from cardan.model.memory import Slot
 from cardan.model.model import Model

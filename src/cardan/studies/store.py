@@ -31,8 +31,8 @@ from cardan.atomic_file import cannot_write, file_path, whole_file
 from cardan.errors import FileError, InputError, warn_outside
 from cardan.studies.design import Design
 from cardan.studies.measure import Described
-from cardan.studies.study import TODO, Study
-from cardan.studies.task import Results, other_names
+from cardan.studies.study import DONE, FAILED, TODO, Study
+from cardan.studies.task import Results, other_names, other_shape
 
 MANIFEST, JOURNAL, LOCK, META = "cardan.json", "chunks.txt", "lock", "zarr.json"
 FORMAT = 1
@@ -58,12 +58,17 @@ class StudyStore(contextlib.AbstractContextManager["StudyStore"]):
     design: Design
     marks: dict[int, dict[str, Any]] = field(default_factory=dict)
     lock: Any = None
+    again: list[tuple[int, int]] = field(default_factory=list)
+    """First member and end of members in complete chunks that are to be computed once more."""
 
     @classmethod
     def open(
-        cls, path: Any, design: Design, chunk: int, parts: dict[str, str], code: dict[str, str], about: dict[str, Any]
-    ) -> StudyStore:
+        cls, path: Any, design: Design, chunk: int, parts: dict[str, str], code: dict[str, str], about: dict[str, Any],
+        retry: bool = False,
+    ) -> StudyStore:  # fmt: skip
         """The store of this study, new or as it was left; damaged chunks are to be computed again.
+
+        With `retry` so are members that failed.
 
         Raises:
             FileError: there is something else at the path, or another study, or another process is at work on it.
@@ -82,7 +87,7 @@ class StudyStore(contextlib.AbstractContextManager["StudyStore"]):
         lock = _locked(place)
         try:
             if (place / MANIFEST).exists():
-                return cls._resumed(place, lock, design, parts, code)
+                return cls._resumed(place, lock, design, parts, code, retry)
             return cls._created(place, lock, design, chunk, parts, code, about)
         except BaseException:
             lock.close()
@@ -152,7 +157,7 @@ class StudyStore(contextlib.AbstractContextManager["StudyStore"]):
 
     @classmethod
     def _resumed(
-        cls, place: Path, lock: Any, design: Design, parts: dict[str, str], code: dict[str, str]
+        cls, place: Path, lock: Any, design: Design, parts: dict[str, str], code: dict[str, str], retry: bool
     ) -> StudyStore:
         """A store that is there already, after making sure that it is of this study."""
         manifest = read_manifest(place)
@@ -177,13 +182,15 @@ class StudyStore(contextlib.AbstractContextManager["StudyStore"]):
         except Exception as error:  # Zarr's own errors are of many kinds
             warn_outside(f"{place}: descriptions of its arrays are damaged ({error}) and written again")
             store._describe()
+        if retry:
+            store.again = store._failed()
         missing = len(store.missing)
         if manifest["code"] != code:
             was = f"Cardan {manifest['code'].get('version')} (source {manifest['code'].get('source') or 'unknown'})"
             now = f"{code['version']} (source {code['source'] or 'unknown'})"
             if missing:
                 raise FileError(
-                    f"{place}: {missing} chunks are missing, and the others were computed by {was}, which is not this "
+                    f"{place}: {missing} chunks are to be computed, and the others were computed by {was}, not by this "
                     f"one, {now}; their last digits may differ: finish it with that version, or give another store"
                 )
             warn_outside(f"{place}: computed by {was}, not by this one, {now}")
@@ -198,42 +205,57 @@ class StudyStore(contextlib.AbstractContextManager["StudyStore"]):
 
     @property
     def missing(self) -> list[tuple[int, int]]:
-        """First member and end of the chunks that are not complete."""
+        """First member and end of the chunks that are not complete, and of members that are computed once more."""
         n = len(self.design)
         ends = [(lo, min(lo + self.chunk, n)) for lo in range(0, n, self.chunk)]
-        return [(lo, hi) for lo, hi in ends if self.marks.get(lo // self.chunk, {}).get("members") != [lo, hi]]
+        return [
+            *((lo, hi) for lo, hi in ends if self.marks.get(lo // self.chunk, {}).get("members") != [lo, hi]),
+            *self.again,
+        ]
+
+    def _failed(self) -> list[tuple[int, int]]:
+        """First member and end of failed members that follow one another, in complete chunks."""
+        state = _state_in(_group(self.path, "r"), len(self.design), self.chunk, self.marks)
+        found = []
+        for lo in range(0, len(state), self.chunk):
+            edges = np.diff((state[lo : lo + self.chunk] == FAILED).astype(int), prepend=0, append=0)
+            begin, end = (lo + np.flatnonzero(edges == sign) for sign in (1, -1))
+            found += list(zip(begin.tolist(), end.tolist(), strict=True))
+        return found
 
     def write(self, lo: int, results: Results) -> None:
-        """Write a chunk whose first member is `lo`; it counts once all of it has reached the disk."""
+        """Write members from `lo` on, a chunk or a part of one that is complete; it counts once it is on the disk."""
         hi, number = lo + len(results.state), lo // self.chunk
         with _writing(self.path):
-            self._make_variables(results)
+            self._make_variables(lo, results)
             made = {name: values for name, values in results.values.items()}
             made["status"] = results.state
             group = _group(self.path, "r+")
-            files: dict[str, str] = {}
+            start = number * self.chunk
+            whole = [start, min(start + self.chunk, len(self.design))]
+            before = {} if [lo, hi] == whole else self.marks[number]
+            files: dict[str, str] = dict(before.get("files", {}))
             for name, values in made.items():
                 group[_folder_of(name)][lo:hi] = values
                 for file in _chunk_files(self.path / _folder_of(name), number):
                     files[file.relative_to(self.path).as_posix()] = _to_disk(file)
-            mark = {"chunk": number, "members": [lo, hi], "files": files}
-            mark["reasons"] = {str(lo + k): why for k, why in results.reasons.items()}
-            mark["warned"] = {text: lo + k for text, k in results.warned.items()}
+            mark = {"chunk": number, "members": whole, "files": files}
+            others = {k: why for k, why in before.get("reasons", {}).items() if not lo <= int(k) < hi}
+            mark["reasons"] = others | {str(lo + k): why for k, why in results.reasons.items()}
+            mark["warned"] = before.get("warned", {}) | {text: lo + k for text, k in results.warned.items()}
             _append(self.path / JOURNAL, json.dumps(mark))
         self.marks[number] = mark
 
-    def _make_variables(self, results: Results) -> None:
+    def _make_variables(self, lo: int, results: Results) -> None:
         """Create the arrays of measures that there are not yet."""
         known = self.manifest["variables"]
         new = {name: values for name, values in results.values.items() if name not in known}
+        members = lo + np.flatnonzero(results.state == DONE)
         for name, values in results.values.items():
             if name in known and list(values.shape[1:]) != known[name]["shape"]:
-                raise InputError(
-                    f"sweep: measure {name!r} has the shape {values.shape[1:]} for some members and "
-                    f"{tuple(known[name]['shape'])} for others; it must be the same for all"
-                )
+                raise other_shape(name, members, values.shape[1:], tuple(known[name]["shape"]))
         if results.values and known and results.values.keys() != known.keys():
-            raise other_names(results.values, known)
+            raise other_names(results.values, known, members)
         for name, values in new.items():
             about = results.about[name]
             known[name] = {
@@ -301,13 +323,9 @@ def study_in(path: Path, manifest: dict[str, Any], design: Design, marks: dict[i
 
 def _study_in(group: Any, manifest: dict[str, Any], design: Design, marks: dict[int, dict[str, Any]]) -> Study:
     known, n, chunk = manifest["variables"], len(design), int(manifest["chunk"])
-    state, status = np.zeros(n, dtype=np.uint8), group["status"]
-    reasons: dict[int, str] = {}
-    for number, mark in sorted(marks.items()):
-        lo, hi = number * chunk, min((number + 1) * chunk, n)
-        if mark["members"] == [lo, hi]:
-            state[lo:hi] = status[lo:hi]
-            reasons |= {int(k): why for k, why in mark["reasons"].items()}
+    state = _state_in(group, n, chunk, marks)
+    every = {int(k): why for _, mark in sorted(marks.items()) for k, why in mark["reasons"].items()}
+    reasons = {k: why for k, why in sorted(every.items()) if k < n and state[k] != TODO}
     size = 8 * n * sum(int(np.prod(each["shape"])) for each in known.values())
     read = _lazily if size > SMALL else _at_once
     variables: dict[str, Any] = {}
@@ -321,6 +339,16 @@ def _study_in(group: Any, manifest: dict[str, Any], design: Design, marks: dict[
         coords |= time_coordinate(manifest["about"]["times"], variables)
     words = {k: v for k, v in manifest["about"].items() if k != "times"}
     return Study(design, variables, coords, state, reasons, chunk, words)
+
+
+def _state_in(group: Any, n: int, chunk: int, marks: dict[int, dict[str, Any]]) -> np.ndarray:
+    """Status (n,) of all members: 0 in chunks that are not complete."""
+    state, status = np.zeros(n, dtype=np.uint8), group["status"]
+    for number, mark in marks.items():
+        lo, hi = number * chunk, min((number + 1) * chunk, n)
+        if mark["members"] == [lo, hi]:
+            state[lo:hi] = status[lo:hi]
+    return state
 
 
 def words_of(about: Described) -> dict[str, str]:

@@ -48,6 +48,7 @@ def sweep(
     chunk: int | None = None,
     progress: bool | None = None,
     notes: Mapping[str, str] | None = None,
+    retry: bool = False,
 ) -> Study:
     """Compute a model with many values of its numbers: a parameter study, a Monte-Carlo study, a design of experiments.
 
@@ -71,6 +72,7 @@ def sweep(
         chunk: members that are computed and written together. It changes no result.
         progress: show a progress bar; by default on a terminal and in a notebook, for long studies.
         notes: words that are kept with the results, by name: who made the study, and what for.
+        retry: compute members of the store that failed earlier once more, and nothing else that is there.
 
     Returns:
         The study: `study.dataset` with names and units, `study.failed` and `study.reasons` of members that could not be
@@ -90,9 +92,11 @@ def sweep(
     count = None if workers is None else whole("sweep", "workers", workers)
     size = _chunk(task, members, count, chunk)
     about = _about(task, members) | {"notes": _notes(notes)}
+    if retry and store is None:
+        raise InputError("sweep: retry=True computes failed members of a store once more; give store=")
     if store is None:
         return _computed(_InMemory(members, size, about), task, members, client, count, progress)
-    with StudyStore.open(store, members, size, identity(task, members), code_version(), about) as target:
+    with StudyStore.open(store, members, size, identity(task, members), code_version(), about, retry) as target:
         return _computed(target, task, members, client, count, progress)
 
 

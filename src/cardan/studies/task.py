@@ -50,18 +50,22 @@ class Column:
 
 @dataclass
 class Results:
-    """Results of k members: measures (k, ...) by name, what they are, status (k,), reasons and warnings by number."""
+    """Results of k members: measures (k, ...) by name, what they are, status (k,), reasons and warnings by number.
+
+    `first` is the number, in the study, of the first of them; it is for messages.
+    """
 
     values: dict[str, np.ndarray]
     about: dict[str, Described]
     state: np.ndarray
     reasons: dict[int, str] = field(default_factory=dict)
     warned: dict[str, int] = field(default_factory=dict)
+    first: int = 0
 
     @classmethod
-    def empty(cls, members: int) -> Results:
+    def empty(cls, members: int, first: int = 0) -> Results:
         """Nothing computed yet."""
-        return cls({}, {}, np.zeros(members, dtype=np.uint8))
+        return cls({}, {}, np.zeros(members, dtype=np.uint8), first=first)
 
     def put(self, name: str, rows: np.ndarray, values: np.ndarray, about: Described) -> None:
         """Keep a measure of some of the members."""
@@ -69,10 +73,7 @@ class Results:
             self.values[name] = np.full((len(self.state), *values.shape[1:]), np.nan)
             self.about[name] = about
         if self.values[name].shape[1:] != values.shape[1:]:
-            raise InputError(
-                f"sweep: measure {name!r} has the shape {values.shape[1:]} for some members and "
-                f"{self.values[name].shape[1:]} for others; it must be the same for all"
-            )
+            raise other_shape(name, self.first + rows, values.shape[1:], self.values[name].shape[1:])
         self.values[name][rows] = values
 
     def fail(self, member: int, why: str) -> None:
@@ -84,7 +85,7 @@ class Results:
         """Take over results of other members, from the number `first` on."""
         rows = np.arange(first, first + len(other.state))
         if other.values and self.values and other.values.keys() != self.values.keys():
-            raise other_names(other.values, self.values)
+            raise other_names(other.values, self.values, self.first + rows)
         for name, values in other.values.items():
             self.put(name, rows, values, other.about[name])
         self.state[rows] = other.state
@@ -93,12 +94,25 @@ class Results:
             self.warned.setdefault(text, first + member)
 
 
-def other_names(some: Iterable[str], others: Iterable[str]) -> InputError:
-    """The error of a function that does not measure the same of all members."""
+def other_names(some: Iterable[str], others: Iterable[str], members: np.ndarray) -> InputError:
+    """The error of a function that does not measure the same of all members; `members` (k,) have `some`."""
     return InputError(
-        f"sweep: the function returns {', '.join(map(repr, some))} for some members and "
+        f"sweep: the function returns {', '.join(map(repr, some))} for {_numbered(members)} and "
         f"{', '.join(map(repr, others))} for others; it must be the same for all"
     )
+
+
+def other_shape(name: str, members: np.ndarray, shape: tuple[int, ...], others: tuple[int, ...]) -> InputError:
+    """The error of a measure whose shape is not the same for all members."""
+    return InputError(
+        f"sweep: measure {name!r} has the shape {shape} for {_numbered(members)} and {others} for others; it must be "
+        "the same for all"
+    )
+
+
+def _numbered(members: np.ndarray) -> str:
+    """Members that follow one another, in words."""
+    return f"member {members[0]}" if len(members) == 1 else f"members {members[0]} to {members[-1]}"
 
 
 def failed_results(members: int, why: str) -> Results:
@@ -128,9 +142,12 @@ class Task:
     samples: int = 0
     """Samples of each run."""
 
-    def compute(self, values: np.ndarray, card: int = 0) -> Results:
-        """Results of members with these values (k, columns); `card` is the GPU of this worker, if it has one."""
-        found = Results.empty(len(values))
+    def compute(self, values: np.ndarray, card: int = 0, first: int = 0) -> Results:
+        """Results of members with these values (k, columns), of which the first has the number `first` in the study.
+
+        `card` is the GPU of this worker, if it has one.
+        """
+        found = Results.empty(len(values), first)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             for rows, arguments in self._started(values, found):
@@ -307,7 +324,7 @@ class Task:
 
         for keep, made in _halving(np.arange(len(rows)), some, found, rows):
             if found.values and made.keys() != found.values.keys():
-                raise other_names(made, found.values)
+                raise other_names(made, found.values, found.first + rows[keep])
             for name, values in made.items():
                 require_name(name, [column.name for column in self.columns])
                 dims = tuple(f"{name} {k}" for k in range(values.ndim - 1))

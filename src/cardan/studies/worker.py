@@ -1,8 +1,8 @@
 """A process that computes members of studies for another: it reads frames from its input and writes answers.
 
 A frame is the length of a pickle and the pickle. The first is the task, answered by None, or by why it cannot be
-loaded; each later one (values, card) is answered by results, or by the error that stopped them. The end of the input,
-or of the master, ends the process, so that none outlives its master.
+loaded; each later one (values, first, card) is answered by results, or by the error that stopped them. The end of the
+input, or of the master, ends the process, so that none outlives its master.
 """
 
 from __future__ import annotations
@@ -45,13 +45,18 @@ def receive(pipe: BinaryIO) -> bytes | None:
     return found if len(found) == size else None
 
 
-def compute_pickled(task: bytes, digest: str, values: np.ndarray, card: int = 0, threads: int | None = None) -> Results:
-    """Results of members of a pickled task; the tasks of a process run one after the other, each on all its threads."""
+def compute_pickled(
+    task: bytes, digest: str, values: np.ndarray, first: int, card: int = 0, threads: int | None = None
+) -> Results:
+    """Results of members of a pickled task, from the number `first` on, on GPU `card` if there is one.
+
+    The tasks of a process run one after the other, each on all its threads.
+    """
     with _LOCK:
         own = _task(task, digest)
         if threads:
             set_threads(threads)
-        return own.compute(values, card)
+        return own.compute(values, card, first)
 
 
 def _task(task: bytes, digest: str) -> Task:
@@ -64,13 +69,13 @@ def _task(task: bytes, digest: str) -> Task:
     return _TASKS[digest]
 
 
-def compute_on_dask(task: bytes, digest: str, values: np.ndarray, code: dict[str, str]) -> Results:
+def compute_on_dask(task: bytes, digest: str, values: np.ndarray, first: int, code: dict[str, str]) -> Results:
     """The same on a worker of Dask, which may have joined late, with the threads that it has."""
     from distributed import get_worker
 
     own = get_worker()
     require_code(code_version(), code, f"worker {own.address}")
-    return compute_pickled(task, digest, values, _card_of(str(own.name)), own.state.nthreads)
+    return compute_pickled(task, digest, values, first, _card_of(str(own.name)), own.state.nthreads)
 
 
 def _card_of(name: str) -> int:
@@ -97,10 +102,10 @@ def serve() -> None:
         return
     send(answers, pickle.dumps(None))
     while (frame := receive(source)) is not None:
-        values, card = pickle.loads(frame)
+        values, number, card = pickle.loads(frame)
         answer: Any
         try:
-            answer = compute_pickled(task, digest, values, card, threads)
+            answer = compute_pickled(task, digest, values, number, card, threads)
         except Exception as error:  # the master decides what it means
             answer = error
         try:

@@ -36,7 +36,8 @@ from cardan.studies.worker import compute_on_dask, receive, send
 
 KILLS = 3
 """Workers that a range may kill before it is halved, or, if it is one member, has failed."""
-RECONNECT = 60.0  # s to wait for a scheduler that is gone
+RECONNECT = 60.0  # s to wait for a scheduler that is gone, or for workers when all have ended
+LOOK = 1.0  # s after which it is looked whether there are workers
 NOBODY = 5.0  # s without workers after which it is said
 TRIES = 10  # to ask workers for their version
 Range = tuple[int, int]
@@ -62,7 +63,7 @@ class Pool(Protocol):
         """Compute members with these values, of which the first has the number `first`; `done` is called once."""
 
     def look(self) -> None:
-        """Called every second in which nothing is done: say so if there is nobody who could do it."""
+        """Called every `LOOK` s in which nothing is done: say so if there is nobody who could do it."""
 
     def close(self) -> None:
         """End all work."""
@@ -86,7 +87,7 @@ class _Part:
 def in_this_process(task: Task, values: np.ndarray, ranges: list[Range]) -> Iterator[tuple[int, Results]]:
     """First member and results of each range, one after the other, by the threads of the kernels."""
     for lo, hi in ranges:
-        yield lo, task.compute(values[lo:hi])
+        yield lo, task.compute(values[lo:hi], first=lo)
 
 
 def in_pool(pool: Pool, values: np.ndarray, ranges: list[Range]) -> Iterator[tuple[int, Results]]:
@@ -107,7 +108,8 @@ def in_pool(pool: Pool, values: np.ndarray, ranges: list[Range]) -> Iterator[tup
             found = _judged(part, answer, left)
             if found is None:
                 continue
-            results, count = open_chunks.setdefault(part.chunk, (Results.empty(part.chunk[1] - part.chunk[0]), [0]))
+            lo, hi = part.chunk
+            results, count = open_chunks.setdefault(part.chunk, (Results.empty(hi - lo, lo), [0]))
             results.join(found, part.lo - part.chunk[0])
             count[0] += part.hi - part.lo
             if count[0] == len(results.state):
@@ -125,7 +127,7 @@ def _wait(answers: queue.Queue[Any], pool: Pool) -> Any:
     """The next answer; Ctrl-C is noticed while waiting."""
     while True:
         try:
-            return answers.get(timeout=1.0)
+            return answers.get(timeout=LOOK)
         except queue.Empty:
             pool.look()
 
@@ -181,7 +183,7 @@ class LocalWorkers:
         blob = pickled(task)
         threads = max(get_threads() // count, 1)
         hello = pickle.dumps((blob, hashlib.blake2b(blob, digest_size=16).hexdigest(), threads), protocol=5)
-        self._todo: queue.Queue[tuple[np.ndarray, Callable[[Answer], None]] | None] = queue.Queue()
+        self._todo: queue.Queue[tuple[np.ndarray, int, Callable[[Answer], None]] | None] = queue.Queue()
         self._workers = [_Process(hello, k) for k in range(count)]
         self._threads = [Thread(target=self._tend, args=(w,), daemon=True) for w in self._workers]
         for thread in self._threads:
@@ -189,13 +191,13 @@ class LocalWorkers:
 
     def submit(self, values: np.ndarray, first: int, done: Callable[[Answer], None]) -> None:
         """Compute members when a worker is free."""
-        self._todo.put((values, done))
+        self._todo.put((values, first, done))
 
     def _tend(self, worker: _Process) -> None:
         while (item := self._todo.get()) is not None:
-            values, done = item
+            values, first, done = item
             try:
-                answer: Answer = worker.compute(values)
+                answer: Answer = worker.compute(values, first)
             except BaseException as error:
                 answer = error
             done(answer)
@@ -230,13 +232,13 @@ class _Process:
         self.hello, self.number, self.ended = hello, number, False
         self.process: subprocess.Popen[bytes] | None = None
 
-    def compute(self, values: np.ndarray) -> Answer:
+    def compute(self, values: np.ndarray, first: int) -> Answer:
         try:
             if self.process is None:
                 self._start()
             assert self.process is not None
             assert self.process.stdin is not None and self.process.stdout is not None
-            send(self.process.stdin, pickle.dumps((values, self.number), protocol=5))  # type: ignore[arg-type]
+            send(self.process.stdin, pickle.dumps((values, first, self.number), protocol=5))  # type: ignore[arg-type]
             frame = receive(self.process.stdout)  # type: ignore[arg-type]
         except OSError:
             frame = None
@@ -318,15 +320,18 @@ class DaskWorkers:
         self.client, self._blob = client, pickled(task)
         self._digest = hashlib.blake2b(self._blob, digest_size=16).hexdigest()
         self._name = f"sweep {task.model.name if task.model is not None else 'function'}".replace("-", "_")
-        self._futures: dict[Any, Callable[[Answer], None]] = {}
+        self._futures: dict[Any, tuple[int, int, Callable[[Answer], None]]] = {}
         self._code = code_version()
         self._alone_since: float | None = None
+        self._warned = self._had_workers = False
         _require_same_version(client)
 
     @property
     def size(self) -> int:
         """Number of workers now, 1 at least."""
-        return max(self._count() or 0, 1)
+        count = self._count() or 0
+        self._had_workers |= count > 0
+        return max(count, 1)
 
     def _count(self) -> int | None:
         """Number of workers now; None while the scheduler is away."""
@@ -336,14 +341,25 @@ class DaskWorkers:
             return None
 
     def look(self) -> None:
-        """Say once that no worker has been there for a while; workers may come later, so that the study waits."""
+        """Say once that no worker has been there for a while; workers may come later, so that the study waits.
+
+        Workers that were there may have ended because of a member. Where none comes back, the study ends.
+        """
         now = time.monotonic()
         if self._count() != 0:
             self._alone_since = None
-        elif self._alone_since is None:
-            self._alone_since = now
-        elif now - self._alone_since > NOBODY:
-            self._alone_since = np.inf
+            return
+        self._alone_since = now if self._alone_since is None else self._alone_since
+        if self._had_workers and now - self._alone_since > RECONNECT:
+            flying = sorted((first, size) for first, size, _ in self._futures.values())
+            raise SimulationError(
+                f"sweep: all workers of the client of Dask have ended while members {flying[0][0]} to "
+                f"{sum(flying[-1]) - 1} were computed, and none has come back for {RECONNECT:g} s; a member may have "
+                "killed them: workers with a nanny are started again, and the member is found. What is complete is "
+                "kept: call the sweep again with other workers to go on"
+            )
+        if now - self._alone_since > NOBODY and not self._warned:
+            self._warned = True
             warn_outside(
                 "sweep: the client of Dask has no workers, and the study waits for them; start some, or stop it with "
                 "Ctrl-C: what is complete is kept"
@@ -353,15 +369,15 @@ class DaskWorkers:
         """Compute members on any worker."""
         key = f"{self._name}-{first}-{uuid.uuid4().hex}"
         self._wait_for_scheduler()
-        given = (self._blob, self._digest, values, self._code)
+        given = (self._blob, self._digest, values, first, self._code)
         future = self.client.submit(compute_on_dask, *given, key=key, pure=False)
-        self._futures[future] = done
+        self._futures[future] = (first, len(values), done)
         future.add_done_callback(self._done)
 
     def _done(self, future: Any) -> None:
-        done = self._futures.pop(future, None)
-        if done is not None:
-            done(self._answer(future))
+        known = self._futures.pop(future, None)
+        if known is not None:
+            known[2](self._answer(future))
 
     def _answer(self, future: Any) -> Answer:
         try:

@@ -189,6 +189,9 @@ def tangent_model(
 ) -> TangentModel:  # fmt: skip
     """Linearise at a state, outputs left to be asked for."""
     point = operating_point(owner, model, at, beside)
+    point.model.require_no_laws(
+        owner, "there is no linear model across a stop, or at rest with friction; replace them by springs or dampers"
+    )
     signals = read_inputs(owner, model, inputs)
     point, of = _numbered(point, signals)
     groups = {name: tuple(sorted({n for kind, n in of if kind == name})) for name in ("tau", "wrenches", "parameters")}

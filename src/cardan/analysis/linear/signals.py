@@ -16,13 +16,13 @@ from cardan.algebra.matrix import Matrix, is_symbol
 from cardan.errors import CardanError, InputError, UnknownNameError, nearest
 from cardan.formulation.dynamics import potential_energy, time_of
 from cardan.formulation.formulation import Formulation, tree_rates
+from cardan.formulation.instant import Instant
 from cardan.formulation.kinematics import kinematics_of_tree
 from cardan.formulation.quantity import Inputs, Quantity, fixed
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.constraints import multipliers, reactions
 from cardan.functions.derivatives import with_derivatives
 from cardan.functions.energy import power
-from cardan.integrate.events import Instant
 from cardan.model.graph_digest import graph_digest
 from cardan.model.memory import RecentSlot
 from cardan.model.model import Model
@@ -225,7 +225,7 @@ def _require_different(owner: str, what: str, names: list[str]) -> None:
 class MovingInstant(Instant):
     """An instant with accelerations `a` (nv,), for outputs."""
 
-    a: Matrix
+    a: Any = None
 
     def acceleration(self, body: str, point: Sequence[float] = (0.0, 0.0, 0.0)) -> Matrix:
         """Acceleration (3,) of a point of a body or frame, in ground components, m/s^2; gravity is not in it."""
@@ -544,7 +544,7 @@ _WRITTEN: RecentSlot[tuple[Any, ...], Quantity] = RecentSlot("outputs of linear 
 
 
 def _instant(model: Model, inputs: Inputs) -> MovingInstant:
-    return MovingInstant(model, time_of(inputs), inputs["q"], inputs["v"], inputs["a"])
+    return MovingInstant(model, time_of(inputs), inputs["q"], inputs["v"], a=inputs["a"])
 
 
 def output_slopes(

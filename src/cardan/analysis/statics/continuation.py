@@ -555,6 +555,7 @@ def equilibrium_path(
             f"{owner}: the first argument is a model, got {model!r:.80}; a Mechanism is built with build()"
         )
     model.require_one(owner)
+    model.require_no_laws(owner, "with them equilibria are a set, not points")
     ends = _ends(owner, to)
     varied, firsts = _varied(owner, model, along, ends, tau)
     holding, turning = names_of(owner, "hold", hold), dict(rates or {})

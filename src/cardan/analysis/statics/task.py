@@ -172,6 +172,7 @@ def read_task(
         raise InputError(
             f"{owner}: the first argument is a model, got {shown(model)}; a Mechanism is built with build()"
         )
+    model.require_no_laws(owner, "with them equilibria are a set, not points; cd.simulate finds where it comes to rest")
     found = formulation_of(model, formulation)
     start = start_of(owner, model, q)
     drives, _ = along_rates(owner, "tau", model, tau)

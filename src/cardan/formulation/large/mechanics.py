@@ -32,18 +32,7 @@ from cardan.formulation.coordinates import velocity_of_change
 from cardan.formulation.elements import Loads, loads_at, on_links
 from cardan.formulation.formulation import joint_wrench
 from cardan.formulation.kinematics import Kinematics, pose, velocity
-from cardan.formulation.large.division import (
-    Division,
-    Group,
-    Item,
-    PieceClass,
-    Places,
-    constraint_rows,
-    coupling_rows,
-    force_element,
-    joint_rows,
-    places_of,
-)
+from cardan.formulation.large.pieces import Group, PieceClass, Pieces
 from cardan.formulation.large.steps import Cell, Stage, Step, View
 from cardan.formulation.large.system import System
 from cardan.formulation.measured_joint import dual, fixed_transform
@@ -140,14 +129,14 @@ class LargeMechanics:
     ) -> None:  # fmt: skip
         self.model, self.inputs, self.outputs, self.p = model, tuple(inputs), tuple(outputs), p
         self.bodies_apart, self.changes, self.normalises, self.rooms = bodies_apart, tuple(changes), normalises, rooms
-        self.division = Division(places_of(model, bodies_apart))
-        self.pieces, places = self.division.pieces, self.division.places
-        items = rows_of(places, kept, with_tree="phi" not in self.outputs)
-        self.connections = self.division.groups([item for item in items if item.kept])
-        spare = [item for item in items if not item.kept] if {"gap", "phi"} & {*self.outputs} else []
-        self.spare = self.division.groups(spare)
-        self.elements = self.division.groups([force_element(places, k) for k in range(len(model.forces))])
-        self.drives = self._drives() if bodies_apart and "tau" in self.inputs else []
+        self.division = division = Pieces(model, bodies_apart, kept)
+        self.pieces = division.pieces
+        members = division.connections(with_tree="phi" not in self.outputs)
+        self.connections = division.groups([member for member in members if member.own.rows])
+        spare = [member for member in members if not member.own.rows] if {"gap", "phi"} & {*self.outputs} else []
+        self.spare = division.groups(spare)
+        self.elements = division.elements()
+        self.drives = division.drives() if bodies_apart and "tau" in self.inputs else []
         self.cells: list[Cell] = [piece.cell for piece in self.pieces]
         every: tuple[Any, ...] = (*self.pieces, *self.connections, *self.elements, *self.drives, *self.spare)
         self.numbers = [x.numbers for x in every]
@@ -240,15 +229,13 @@ class LargeMechanics:
     # Pieces.
 
     def _joint_classes(self) -> Iterator[JointClass]:
-        links, place = self.model.tree.links, self.division.places.place
+        links, (of, member) = self.model.tree.links, (self.division.cls, self.division.member)
         for piece in self.pieces:
-            found: dict[int, list[int]] = {}
-            for m, i in enumerate(piece.links[:, 0]):
-                parent = links[i].parent
-                found.setdefault(GROUND if parent == GROUND else place[parent].cls, []).append(m)
-            for cls, members in found.items():
-                on = [0 if cls == GROUND else place[links[piece.links[m, 0]].parent].member for m in members]
-                yield JointClass(piece, np.array(members), None if cls == GROUND else self.pieces[cls], np.array(on))
+            parents = np.array([links[i].parent for i in piece.links[:, 0]])
+            classes = np.where(parents == GROUND, GROUND, of[parents])
+            for cls in dict.fromkeys(classes.tolist()):
+                own = np.flatnonzero(classes == cls)
+                yield JointClass(piece, own, None if cls == GROUND else self.pieces[cls], member[parents[own]])
 
     def _find_literals(self) -> None:
         """Which entries of poses and twists are the same constant for all links of a class, whatever the motion."""
@@ -372,11 +359,6 @@ class LargeMechanics:
             known[name] = own.room(zeros(T.nv, None, q))
         return step
 
-    def _drives(self) -> list[Group]:
-        """Joints of the tree between links by themselves, along which drives act."""
-        links = self.model.tree.links
-        return self.division.groups([joint_rows(self.division.places, link.joint) for link in links if link.kind.nv])
-
     def forces(self) -> list[Stage]:
         """What drives and force elements add; then the accelerations of the pieces as if nothing connected them."""
         if not self.elements and not self.drives:
@@ -469,7 +451,7 @@ class LargeMechanics:
     def rows_at(self, step: Step, group: Group) -> tuple[list[View], Rows]:
         """All rows of a connection in the rates of its pieces."""
         views, kin = self.seen(step, group)
-        loads = Loads({}, zeros(0, 6, kin.tree_state[0]), self.time(step))
+        loads = Loads({}, zeros(group.template.nb, 6, kin.tree_state[0]), self.time(step))
         return views, SPATIAL.constraint_rows(kin, loads, group.joints, group.template.nv)
 
     def _leave_out_rows(self) -> None:
@@ -719,7 +701,7 @@ class LargeMechanics:
         return [*self._nothing("cuts", "wrenches"), Stage(steps), Stage([self._on_bodies(p) for p in self.pieces])]
 
     def _cut_numbers(self, group: Group) -> np.ndarray:
-        return np.array([self.model.cuts.index(j) for j in group.owners])
+        return np.array([self.model.cuts.index(j) for j in group.owners[:, 0]])
 
     def _nothing(self, *names: str) -> list[Stage]:
         """Set outputs of rows of six to zero."""
@@ -924,22 +906,3 @@ def _none() -> Matrix:
     import casadi as ca
 
     return ca.SX(0, 1)
-
-
-def rows_of(places: Places, kept: Sequence[int], with_tree: bool = True) -> list[Item]:
-    """All that makes constraint rows, with those that are kept: of links by themselves also the joints of the tree."""
-    model, held, first, items = places.model, set(kept), 0, []
-    if places.bodies_apart and with_tree:
-        for link in model.tree.links:
-            count = link.kind.freedoms_removed
-            items += [joint_rows(places, link.joint).keeping(tuple(range(count)), 0)] if count else []
-    owners: list[tuple[Callable[[Places, int], Item], int, int]] = [
-        *((joint_rows, j, model.joints[j].kind.freedoms_removed) for j in model.cuts),
-        *((coupling_rows, k, 1) for k in range(len(model.couplings))),
-        *((constraint_rows, k, 1) for k in range(len(model.constraints))),
-    ]
-    for make, number, count in owners:
-        own = tuple(k for k in range(count) if first + k in held)
-        items.append(make(places, number).keeping(own, first))
-        first += count
-    return items

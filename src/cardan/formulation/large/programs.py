@@ -8,8 +8,9 @@ import numpy as np
 
 from cardan.algebra.free_number import nominal
 from cardan.algebra.matrix import Matrix
-from cardan.formulation.large.division import MOST_LINKS, subtrees
+from cardan.formulation.division import longest_subtree
 from cardan.formulation.large.mechanics import LargeMechanics, Target, normalised
+from cardan.formulation.large.pieces import MOST_LINKS
 from cardan.formulation.large.steps import Stage, Step, schedule_of
 from cardan.formulation.light import LIGHT, lent_to_joints, lent_to_links
 from cardan.model.joint import Kind, configuration_rate
@@ -19,7 +20,7 @@ from cardan.program.schedule import Schedule
 
 def has_large_subtrees(model: Model) -> bool:
     """Whether pieces are single links, since subtrees on the ground are large."""
-    return max((len(links) for links in subtrees(model.tree)), default=0) > MOST_LINKS
+    return longest_subtree(model) > MOST_LINKS
 
 
 def can_loop(model: Model, bodies_apart: bool) -> bool:

@@ -67,6 +67,7 @@ from cardan.formulation.points.space import POINTS_IN_SPACE
 from cardan.formulation.recursion import run
 from cardan.formulation.rows import LinkRows, Rows
 from cardan.formulation.solve import semidefinite
+from cardan.model.constraint import Constraint
 from cardan.model.force import Coupling
 from cardan.model.model import Model
 from cardan.model.plane import PlanarModel, placed, planar_model, plane_digest
@@ -168,16 +169,33 @@ class Points(Formulation):
         written = _Written(rows, first, acting, [])
         return Parts(model, kin, loads, rates, constant(places.M), f, table, lent if lent.any() else None, written)
 
-    def _coupled_in_plane(self, kin: PlanarKinematics, coupling: Coupling, t: Scalar) -> PlanarRow:
-        """`sum c q = g(t)`."""
-        g, gdot, gddot = coupling.right_side(t)
+    def _lawful_row(self, kin: Kinematics, row: Coupling | Constraint, t: Scalar, nv: int) -> Rows:
+        """Written in the plane."""
+        assert isinstance(kin, PlanarKinematics)
+        if isinstance(row, Coupling):
+            found = self._coupled_in_plane(kin, row, t, turns=False)
+        else:
+            found = self._constrained_in_plane(kin, constraint_rows(kin, row, t))
+        J = Coordinates(kin.planar).work(kin.motion, found.acts)
+        gamma, beta, phi = (type(J)(x) for x in (found.gamma, found.beta, found.phi))
+        return Rows(RowTable([found.label]), J, gamma, beta, phi)
+
+    def _coupled_in_plane(self, kin: PlanarKinematics, coupling: Coupling, t: Scalar, turns: bool = True) -> PlanarRow:
+        """`sum c q = g(t)`, or a relation of coordinates; with `turns` up to whole turns that are not counted."""
+        places = [kin.joint(j) for j in coupling.joints]
+        slopes = coupling.slopes(t, [x for x, _ in places])
+        if coupling.is_relation:
+            phi, _, gddot, gdot = coupling.related(t, [x for x, _ in places], [rate for _, rate in places])
+        else:
+            g, gdot, gddot = coupling.right_side(t)
+            phi = -g
+            for c, (x, _) in zip(slopes, places, strict=True):
+                phi = phi + c * x
         acts: list[Act] = []
-        phi = -g
-        for j, c in zip(coupling.joints, map(float, coupling.coefficients), strict=True):
-            (found, size), *_ = self._drive(kin, j, type(g)(1))
+        for j, c in zip(coupling.joints, slopes, strict=True):
+            (found, size), *_ = self._drive(kin, j, type(phi)(1))
             acts += [(i, c * size * force, at, arm, c * size * couple) for i, force, at, arm, couple in found]
-            phi = phi + c * kin.joint(j)[0]
-        phi = whole_turns_off(kin, coupling, phi)
+        phi = whole_turns_off(kin, coupling, phi) if turns else phi
         return PlanarRow(coupling.labels(kin.model.joints)[0], tuple(acts), gddot, phi, gdot)
 
     def _constrained_in_plane(self, kin: PlanarKinematics, rows: LinkRows) -> PlanarRow:

@@ -336,12 +336,15 @@ class LargeAlphaStepper(BatchStepper):
         self.factors: dict[int, FactorsByLength] = {}
         self.event_values = trace_events(model.unbound, self.events) if self.events else None
 
-    def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def project(
+        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, p: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the samples unchanged: each step ends on the constraints. Also return which left one open."""
         found = np.zeros(q.shape[:-1], dtype=bool)
         for at in np.ndindex(found.shape) if self.model.has_rows else ():
             if np.isfinite(q[at]).all():
-                found[at] = self.system.gap(float(t[at]), q[at], self._numbers(at[0], len(q))) >= OPENED
+                numbers = self._numbers(at[0], len(q)) if p is None else self.system.components.at(p[at])
+                found[at] = self.system.gap(float(t[at]), q[at], numbers) >= OPENED
         return q, v, found
 
     def _numbers(self, b: int, B: int) -> Any:
@@ -419,6 +422,10 @@ class LargeAlphaStepper(BatchStepper):
         s["work"][b] += (new.t - t) * (power + new.power) / 2
         s["speed"][b] = max(s["speed"][b], float(w @ w))
         s["steps"][b] += 1
+
+    def _with_rates(self, s: States, v: np.ndarray) -> States:
+        self.factors = {}  # parameters may have changed too
+        return {**s, "w": v}
 
     def _with_length(self, s: States, h: np.ndarray) -> States:
         return {**s, "h": h, "a": rescaled(s, h)}

@@ -223,9 +223,11 @@ class AlphaStepper(BatchStepper):
         self.kernels = AlphaKernels(model, self.events, sum(p.shape[-1] for p in self.parameters), layout)
         self.march, self.names = self.kernels.march(), tuple(self.kernels.sizes)
 
-    def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def project(
+        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, p: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the samples unchanged: each step ends on the constraints. Also return which left one open."""
-        return q, v, opened(self.model, q, t)
+        return q, v, opened(self.model, q, t, p)
 
     def _first(self, q: np.ndarray, v: np.ndarray) -> States:
         iterate = np.zeros((len(q), self.kernels.sizes.get("iterate") or 0))
@@ -247,6 +249,9 @@ class AlphaStepper(BatchStepper):
         begun = {**self._with_length(start, h), "outcome": np.zeros(len(h))}
         far = self._run(begun, start["t"] + h, self.rho, np.asarray(0.0), tau, *parameters)
         return far | {"outcome": np.where(far["outcome"] == Outcome.ARRIVED, Outcome.EVENT, far["outcome"])}
+
+    def _with_rates(self, s: States, v: np.ndarray) -> States:
+        return {**s, "w": v, **({"v": v} if self.kernels.is_tree else {})}
 
     def _tree(self, s: States) -> tuple[np.ndarray, np.ndarray]:
         return (s["q"], s["v"]) if self.kernels.is_tree and "q" in s else (s["x"], s["w"])

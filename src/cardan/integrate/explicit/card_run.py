@@ -268,7 +268,9 @@ class _CardRun:
         short = np.flatnonzero(kept.count < kept.t.shape[1])
         kept.fill(short, kept.count[short])
         kept.steps = s["steps"].astype(int)
-        kept.notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"])
+        kept.notes = EnergyNotes(
+            s["work"], s["speed"], s["correction"], s["correction_time"], self.stepper._law_residual()
+        )
         kept.end_where_opened(self.opened)
         if kept.broken:
             stepper.threads = None  # the CPU has the same bits

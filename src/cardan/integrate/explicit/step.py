@@ -16,6 +16,7 @@ the constraints: `structure.projection` brings it back at the end of the step, o
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -27,12 +28,14 @@ from cardan.formulation.dynamics import motion_and_power
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.looping import record_schedule
 from cardan.formulation.spatial import SPATIAL
+from cardan.formulation.state_rates import state_rates
 from cardan.formulation.tree import PLUS, RATES
 from cardan.integrate.events import crossing
 from cardan.integrate.explicit.tableau import Tableau
 from cardan.integrate.kernel import Given
 from cardan.integrate.stepper import STRETCH, Outcome
 from cardan.model.model import Model
+from cardan.model.modes import has_modes
 from cardan.structure.kernels import function_of, is_large, tree_quantity
 from cardan.structure.large import is_divided, large_schedules, usual_independence
 from cardan.structure.projection import Projection
@@ -65,12 +68,20 @@ class ExplicitEquations:
         tree_rows = kept_rows(self.model.unbound, SPATIAL)
         how = f"{looped}{' careful' if self.careful else ''} rows {self.rows} {tree_rows} baumgarte {self.baumgarte}"
         usual = f" usual {usual_key(self.model.unbound)}" if self.projects else ""
-        return f"{self.formulation.facts(self.model)}{how}{usual}"
+        model = self.model.unbound
+        own = hashlib.sha256(function_of(model, state_rates(model)).serialize().encode()) if self.states else None
+        states = "" if own is None else f" states {own.hexdigest()}"
+        return f"{self.formulation.facts(self.model)}{how}{usual}{states}"
+
+    @property
+    def states(self) -> tuple[int, ...]:
+        """Places in `p` of the parameters that are integrated with the motion."""
+        return self.model.parameters.states
 
     @property
     def projects(self) -> bool:
         """Whether positions and velocities are projected after every step."""
-        return self.model.has_rows and self.baumgarte is None
+        return (self.model.has_rows or has_modes(self.model)) and self.baumgarte is None
 
     @property
     def has_recursion(self) -> bool:
@@ -90,7 +101,12 @@ class ExplicitEquations:
     @property
     def divided(self) -> bool:
         """Whether they are computed by loops over the pieces and connections of a large mechanism."""
-        return self.baumgarte is None and is_divided(self.model, self.formulation)
+        return self.baumgarte is None and not self.states and is_divided(self.model, self.formulation)
+
+    @property
+    def kernels(self) -> Any:
+        """The class of kernels that integrates them; None is that of explicit methods."""
+        return None
 
     def graphs(self) -> Graphs:
         """Record the graphs."""
@@ -112,7 +128,8 @@ class ExplicitEquations:
             None if loop is not None else function_of(model, forward),
             function_of(model, RATES),
             function_of(model, PLUS),
-            Projection.of(model) if model.has_rows else None,
+            Projection.of(model) if model.has_rows or has_modes(model) else None,
+            state_rates=function_of(model, state_rates(model)) if self.states else None,
         )
 
 
@@ -131,6 +148,13 @@ class Graphs:
     projection: Projection | None
     large: Any = None
     """The schedules of a mechanism that is divided into pieces (`structure.large.LargeSchedules`)."""
+    state_rates: Any = None
+    """Rates of the parameters that are states; None if there is none."""
+
+    def split(self, y: Matrix) -> tuple[Matrix, Matrix | None]:
+        """`q`, and the states `x` of the model beside it, from a column of both; None if it has no states."""
+        nq = self.motion.model.nq
+        return (y[:nq], y[nq:]) if self.motion.states else (y, None)
 
     def accelerations(self, t: Scalar, q: Matrix, v: Matrix, given: Given) -> tuple[Matrix, Matrix]:
         """`vdot`, and the power `P` that enters."""
@@ -149,6 +173,12 @@ class Graphs:
             for _ in range(STAGE_NEWTON_STEPS):
                 q, v = self.projection.moved(self.projection.at(t, q, given.parameters), q, v, given.parameters)
         return q, v
+
+    def all_rates(self, t: Scalar, q: Matrix, v: Matrix, given: Given) -> Matrix:
+        """`qdot`, and below it the rates `xdot` of the states in `given`."""
+        if self.state_rates is None:
+            return self.rates(q, v, given)
+        return stack(self.rates(q, v, given), self.state_rates(q, v, t, *given.parameters))
 
     def rates(self, q: Matrix, v: Matrix, given: Given) -> Matrix:
         """`qdot`."""
@@ -196,6 +226,7 @@ LARGEST, LARGEST_SINGLE = 1e300, 1e30  # a larger state counts as infinite; in f
 class Step:
     """A step in progress: start time and state, length `h`, and the stages so far, `K[i] = (kq, kv, P)`.
 
+    Where parameters of the model are states, they are below the coordinates in `q`, and their rates in `kq`.
     `low` are the low parts of `q` and `v` where these are pairs (`ExplicitState`). With `summed` `K` has one entry, the
     sum of all stages, each by its weight in the result.
     """
@@ -248,9 +279,11 @@ def estimate(tableau: Tableau, step: Step) -> tuple[Matrix, Matrix]:
 
 def stage(graphs: Graphs, tableau: Tableau, step: Step, i: int | Scalar, given: Given) -> tuple[Matrix, Matrix, Matrix]:
     """`k_i`."""
-    t, q, v = stage_state(tableau, step, i)
+    t, y, v = stage_state(tableau, step, i)
+    q, x = graphs.split(y)
+    given = given.with_states(x, graphs.motion.states)
     q, v = graphs.near(t, q, v, given)
-    return graphs.rates(q, v, given), *graphs.accelerations(t, q, v, given)
+    return graphs.all_rates(t, q, v, given), *graphs.accelerations(t, q, v, given)
 
 
 def pick(values: np.ndarray, i: int | Scalar) -> Scalar:
@@ -277,6 +310,8 @@ class StepResult:
     ev: Matrix
     correction: VelocityCorrection | None = None
     low: tuple[Matrix, Matrix] | None = None
+    x: Matrix | None = None
+    """Parameters that are states; their error is below that of `q` in `eq`."""
 
 
 @dataclass
@@ -322,20 +357,24 @@ def result(graphs: Graphs, tableau: Tableau, step: Step, given: Given) -> StepRe
 
     if step.low is not None:
         return _paired_result(graphs, tableau, step, step.low, given)
-    q, v = moved(step, step.weights(tableau))
+    y, v = moved(step, step.weights(tableau))
+    q, x = graphs.split(y)
+    given = given.with_states(x, graphs.motion.states)
     if tableau.semi_implicit:
-        q = graphs.plus(step.q, step.h * v, given)
+        q = graphs.plus(graphs.split(step.q)[0], step.h * v, given)
     eq, ev = estimate(tableau, step)
     q = graphs.normalised(q)
     if not graphs.motion.projects or graphs.projection is None or not graphs.projection.rows:
-        return StepResult(q, v, eq, ev)
+        return StepResult(q, v, eq, ev, x=x)
     projection = graphs.projection
     c = projection.at(step.t + step.h, q, given.parameters)
     if tableau.adaptive:
-        eq, ev = projection.along(c, q, eq, ev, given.parameters)
+        along, error = graphs.split(eq)
+        along, ev = projection.along(c, q, along, ev, given.parameters)
+        eq = along if error is None else stack(along, error)
     q, v, removed = projection.moved_at_cost(c, q, v, given.parameters)
     correction = VelocityCorrection(removed, ca.diag(c.M), c.independence())
-    return StepResult(*graphs.near(step.t + step.h, q, v, given), eq, ev, correction)
+    return StepResult(*graphs.near(step.t + step.h, q, v, given), eq, ev, correction, x=x)
 
 
 def _paired_result(
@@ -375,7 +414,8 @@ def measure(step: Step, new: StepResult, rtol: Scalar, atol: Scalar) -> tuple[Ma
     """Sum of squares of the error divided by the tolerance, and sum of magnitudes of the state, over all entries."""
     import casadi as ca
 
-    before, after = stack(step.q, step.v), stack(new.q, new.v)
+    q = new.q if new.x is None else stack(new.q, new.x)
+    before, after = stack(step.q, step.v), stack(q, new.v)
     ratio = stack(new.eq, new.ev) / (atol + rtol * ca.fmax(ca.fabs(before), ca.fabs(after)))
     return ca.sumsqr(ratio), ca.norm_1(after)
 
@@ -384,10 +424,10 @@ def measure(step: Step, new: StepResult, rtol: Scalar, atol: Scalar) -> tuple[Ma
 class ExplicitState:
     """What is carried from step to step, each a column of symbols.
 
-    Time, configuration, velocity, acceleration, length of the next step, error of the last step, steps taken, an
-    `Outcome`, the index of the event met (-1 for none). For the energy balance: `work` (J) that has entered, the
-    `power` (W) that enters now, the largest `v^T v` so far, `speed`, and the largest
-    `correction` of velocities so far, as the kinetic energy (J) that it took, with its time. Then the events' values.
+    Time, configuration, velocity, parameters that are states, acceleration, length of the next step, error of the last
+    step, steps taken, an `Outcome`, the index of the event met (-1 for none). For the energy balance: `work` (J) that
+    has entered, the `power` (W) that enters now, the largest `v^T v` so far, `speed`, and the largest `correction` of
+    velocities so far, as the kinetic energy (J) that it took, with its time. Then the events' values.
 
     Of steps in float32 time, configuration and velocity are pairs: the numbers `t_lo`, `q_lo`, `v_lo`, below their
     rounding, belong to them. Else these three are empty.
@@ -396,6 +436,7 @@ class ExplicitState:
     t: Matrix
     q: Matrix
     v: Matrix
+    x: Matrix
     a: Matrix
     h: Matrix
     e: Matrix
@@ -538,7 +579,7 @@ def finish(
     import casadi as ca
 
     squares, size = measure(step, new, control.rtol, control.atol)
-    n = new.q.shape[0] + new.v.shape[0]
+    n = step.q.shape[0] + step.v.shape[0]
     c = new.correction
     judged = None if c is None else c.judged(new.v, control, tableau.adaptive, careful)
     accept, after = decide(tableau, s, control, step.h, squares, size, g, directions, n, judged, careful)
@@ -548,6 +589,7 @@ def finish(
         after,
         q=where(accept, new.q, s.q),
         v=where(accept, new.v, s.v),
+        x=s.x if new.x is None else where(accept, new.x, s.x),
         work=where(accept, s.work + work(tableau, step), s.work),
         speed=where(accept, ca.fmax(s.speed, ca.sumsqr(new.v)), s.speed),
     )

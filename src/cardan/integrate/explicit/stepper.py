@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.matrix import where
-from cardan.integrate.events import BISECTIONS, DONE, Bracket, Event, changed_sign, per_system
+from cardan.integrate.events import BISECTIONS, DONE, Bracket, Event, changed_sign, per_system, trace_events
 from cardan.integrate.explicit import step as text
 from cardan.integrate.explicit.large_mechanisms import large_mechanism_march
 from cardan.integrate.explicit.large_trees import large_tree_march
@@ -30,6 +30,7 @@ from cardan.integrate.explicit.step import (
 from cardan.integrate.explicit.tableau import Tableau
 from cardan.integrate.integrators import SINGLE, Request
 from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels
+from cardan.integrate.modes.events import event_values, users_events
 from cardan.integrate.stepper import STRETCH, BatchStepper, Outcome, States, chosen_states, next_stop
 from cardan.lazy import cached_property
 from cardan.machines.cuda.place import Place
@@ -112,7 +113,7 @@ class ExplicitKernels(IntegratorKernels):
     @cached_property
     def stepped(self) -> tuple[str, ...]:
         """Parts of the state that a single step changes."""
-        return self._present("t", "q", "v", "a", "work", "power", "g")
+        return self._present("t", "q", "v", "x", "a", "work", "power", "g")
 
     @property
     def located(self) -> tuple[str, ...]:
@@ -137,13 +138,25 @@ class ExplicitKernels(IntegratorKernels):
             absent |= {"correction", "correction_time"}
         if not self.paired:
             absent |= {*LOW}
+        if not self.motion.states:
+            absent |= {"x"}
         return tuple(name for name in names if name not in absent)
 
     @property
     def _shapes(self) -> dict[str, tuple[int, ...]]:
         nq, nv = self.model.nq, self.model.nv
         events = len(self.events)
-        sizes = {"q": nq, "v": nv, "a": nv, "g": events, "g_lo": events, "g_hi": events, "q_lo": nq, "v_lo": nv}
+        sizes = {
+            "q": nq,
+            "v": nv,
+            "x": len(self.motion.states),
+            "a": nv,
+            "g": events,
+            "g_lo": events,
+            "g_hi": events,
+            "q_lo": nq,
+            "v_lo": nv,
+        }
         return {name: (sizes[name],) if name in sizes else () for name in (*STATE, *BRACKET)}
 
     def _ports(self, *names: str) -> tuple[Port, ...]:
@@ -155,7 +168,7 @@ class ExplicitKernels(IntegratorKernels):
         import casadi as ca
 
         shapes = self._shapes
-        left_out = () if self.paired else LOW
+        left_out = (*(() if self.paired else LOW), *(() if self.motion.states else ("x",)))
         state = ExplicitState(
             *(ca.SX(0, 1) if name in left_out else ca.SX.sym(name, *(shapes[name] or (1,))) for name in STATE)
         )
@@ -164,6 +177,17 @@ class ExplicitKernels(IntegratorKernels):
     @cached_property
     def _graphs(self) -> Graphs:
         return self.motion.graphs()
+
+    def _events(self, t: Any, q: Any, v: Any, given: Given) -> Any:
+        motion = self.motion
+        return event_values(
+            self.model, motion.formulation, motion.rows, self.events, t, q, v, given.tau, given.parameters
+        )
+
+    @property
+    def _traced_events(self) -> str:
+        own = users_events(self.events)
+        return str(trace_events(self.model, own).serialize()) if own else ""
 
     # the step
 
@@ -180,18 +204,20 @@ class ExplicitKernels(IntegratorKernels):
         low = (s.q_lo, s.v_lo) if self.paired else None
         # the first stage of a method that controls its error is the last one of the step before
         power = s.power if self.motion.carries_power else given.power(s.v)
-        known = (graphs.rates(s.q, s.v, given), s.a, power) if first else None
+        at = given.with_states(s.x, self.motion.states)
+        known = (graphs.all_rates(s.t, s.q, s.v, at), s.a, power) if first else None
+        y = ca.vertcat(s.q, s.x) if self.motion.states else s.q
         if graphs.forward.n_instructions() * (tableau.stages - first) <= UNROLLED:
-            step = Step(s.t, s.q, s.v, h, [known] if known else [], low)
+            step = Step(s.t, y, s.v, h, [known] if known else [], low)
             for i in range(first, tableau.stages):
                 step.K.append(text.stage(graphs, tableau, step, i, given))
             after, busy = finish(step)
             return March(((ca.Function("step", [*state, *control, *data], [*after, busy]), 1),), len(state))
-        rows = {"kq": s.q.shape[0], "kv": s.v.shape[0], "kw": 1}
+        rows = {"kq": y.shape[0], "kv": s.v.shape[0], "kw": 1}
         number, size, width = ca.SX.sym("i"), ca.SX.sym("length"), 2 if tableau.is_chain else tableau.stages
         stages = [ca.SX.sym(name, n, width) for name, n in rows.items()]
         each = [(stages[0][:, k], stages[1][:, k], stages[2][:, k]) for k in range(width)]
-        step = Step(s.t, s.q, s.v, size, each[:1] if tableau.is_chain else each, low, tableau.is_chain)
+        step = Step(s.t, y, s.v, size, each[:1] if tableau.is_chain else each, low, tableau.is_chain)
         inputs = [*state, number, size, *stages, *control, *data]
         # set later stages to zero: their weights are zero, but zero times leftover NaN in memory would be NaN
         column = known or tuple(ca.SX.zeros(n) for n in rows.values())
@@ -221,7 +247,8 @@ class ExplicitKernels(IntegratorKernels):
 
         def finish(step: Step) -> tuple[list[Any], Any]:
             new = text.result(graphs, self.tableau, step, given)
-            g = self._events(step.t + step.h, new.q, new.v, given)
+            at = given.with_states(new.x, self.motion.states)
+            g = self._events(step.t + step.h, new.q, new.v, at)
             after, busy = text.finish(self.tableau, s, control, step, new, g, directions, self.motion.careful)
             return self._columns(after), busy
 
@@ -235,9 +262,11 @@ class ExplicitKernels(IntegratorKernels):
         def finish(step: Step) -> tuple[list[Any], Any]:
             new = text.result(graphs, self.tableau, step, given)
             after = replace(s, t=step.t + step.h, q=new.q, v=new.v, work=s.work + text.work(self.tableau, step))
+            at = given.with_states(new.x, self.motion.states)
+            after.x = s.x if new.x is None else new.x
             if self.tableau.adaptive:
                 after.a, after.power = step.K[-1][1:]
-            after.g = self._events(after.t, new.q, new.v, given)
+            after.g = self._events(after.t, new.q, new.v, at)
             return [getattr(after, name) for name in self.stepped], ca.SX(0)
 
         return [getattr(s, name) for name in self.stepped], [s.h], s.h, finish
@@ -276,7 +305,8 @@ def explicit_kernels(
     size = model.parameters.size if model.parameters else 0
 
     def make() -> ExplicitKernels:
-        return ExplicitKernels(model, events, size, replace(motion, model=model), tableau, paired)
+        kernels = motion.kernels or ExplicitKernels
+        return kernels(model, events, size, replace(motion, model=model), tableau, paired)
 
     return make() if events else _KERNELS.find(model, (motion.key, (tableau.key, paired)), make)
 
@@ -333,11 +363,15 @@ class ExplicitStepper(BatchStepper):
     def _first(self, q: np.ndarray, v: np.ndarray) -> States:
         goes_on = self.s and self.tableau.adaptive
         h = self.s["h"] if goes_on else np.full(len(q), 0.0 if self.step is None else self.step)
-        return {"q": q, "v": v, "h": h, "e": np.zeros(len(q))}
+        found = {"q": q, "v": v, "h": h, "e": np.zeros(len(q))}
+        if self.states:
+            own = np.broadcast_to(self.parameters[0], (len(q), self.parameters[0].shape[-1]))[:, self.states]
+            found["x"] = self.s.get("x", np.array(own))
+        return found
 
     def _evaluated(self) -> States:
         s = self.s
-        found = self._values(self.kernels, s, self.tau, *self.parameters)
+        found = self._values(self.kernels, s, self.tau, *self.parameters_of(s))
         if self.motion.looped and not self.motion.divided:
             found["a"] = np.array(tree_kernel(self.model, "forward_dynamics")(s["q"], s["v"], self.tau))
         return found
@@ -413,7 +447,7 @@ class ExplicitStepper(BatchStepper):
         start = {name: s[name][rows] for name in self.names}
         end = np.broadcast_to(end, (B,))[rows]
         tau = np.broadcast_to(self.tau, (B, self.model.nv))[rows]
-        parameters = [np.broadcast_to(p, (B, p.shape[-1]))[rows] for p in self.parameters]
+        parameters = [p[rows] for p in self.parameters_of(s)]
         start["q"], start["v"], _ = project(
             self.model, start["q"], start["v"], start["t"], parameters=parameters, threads=self.threads
         )
@@ -495,10 +529,12 @@ class ExplicitStepper(BatchStepper):
         h = np.where((d0 < 1e-5) | (d1 < 1e-5), 1e-6, 0.01 * d0 / np.maximum(d1, 1e-300))
         return np.minimum(np.clip(np.nan_to_num(h, nan=1e-6), 1e-6, 0.1), max_step)
 
-    def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def project(
+        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, p: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Project samples at times (B, n) by Newton's method, all at once; also return which (B, n) stayed open."""
         if not self.motion.projects:
             return q, v, np.zeros(t.shape, dtype=bool)
-        parameters = [p[..., None, :] for p in self.parameters]
+        parameters = [x[..., None, :] for x in self.parameters] if p is None else [p]
         q, v, gap = project(self.model, q, v, t, parameters=parameters, threads=self.threads)
         return q, v, gap >= OPEN

@@ -84,5 +84,7 @@ DORMAND_PRINCE = Tableau(
     np.array([*_B5, 0]),
     np.array([*_B5, 0]) - np.array(_B4),
 )
+ONE_STAGE = Tableau(_lower(()), np.array([1.0]))
+"""`q' = q + h kq`, `v' = v + h kv`: for methods that write their one stage by themselves."""
 SEMI_IMPLICIT_EULER = Tableau(_lower(()), np.array([1.0]), semi_implicit=True)
 """`v' = v + h a(q, v)`, `q' = q + h v'`: order 1, one evaluation per step."""

@@ -118,13 +118,14 @@ def explicit_jacobian(model: Model) -> Quantity:
 
 
 def dae_events(model: Model, layout: DaeLayout, graph: Any) -> Quantity:
-    """The events (ne,), a function `graph` of (t, q, v) of the tree, as a function of time, `y` and `about`."""
+    """The events (ne,), a function `graph` of (t, q, v, p) of the tree, as a function of time, `y` and `about`."""
     shapes: dict[str, Shape] = {"t": (), "y": (layout.n,), "about": (model.nq,)}
     nq, nv = layout.of.nq, layout.of.nv
+    p = [symbolic(model)[1]] if model.parameters else []
 
     def write(model: Model, s: Inputs) -> list[Matrix]:
         q, v = s["y"][:nq], s["y"][nq : nq + nv]
-        return [graph(s["t"], *tree_state(model, layout.of.formulation, q, v, s["about"]))]
+        return [graph(s["t"], *tree_state(model, layout.of.formulation, q, v, s["about"]), *p)]
 
     return Quantity("events", tuple(shapes), (("g", fixed(graph.numel_out(0))),), write=write, shapes=shapes)
 

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.matrix import Matrix
-from cardan.formulation.components import ComponentClass
+from cardan.formulation.division import ComponentClass
 from cardan.formulation.formulation import Formulation
 from cardan.integrate.kernel import Layout
 from cardan.integrate.large import large_system
@@ -226,10 +226,12 @@ class LargeGearStepper(GearStepper):
         def events(t: float, y: np.ndarray, about: np.ndarray, *rest: Any) -> None:
             *parameters, out = rest
             tail = system.tail(about, np.zeros(self.model.nv), *parameters)
-            out[:] = np.array(graph(t, *system.tree(y[:nq], y[nq : nq + nv], tail))).ravel()
+            out[:] = np.array(graph(t, *system.tree(y[:nq], y[nq : nq + nv], tail), *parameters)).ravel()
 
         return events
 
-    def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def project(
+        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, p: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the samples unchanged: the solver ends on the constraints."""
         return q, v, np.zeros(q.shape[:-1], dtype=bool)

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.integrate.events import changed_sign, events_of_one_system
+from cardan.integrate.events import changed_sign, trace_events
 from cardan.integrate.integrators import Request
 from cardan.integrate.stepper import Arrival, EnergyNotes, Outcome, next_stop
 from cardan.integrate.sundials.equations import DaeLayout, events_of_row
@@ -242,15 +242,16 @@ class SerialStepper:
             self.options |= {"linsolver": "sparse", "sparsity": self.pattern}
         self.events: Any = None
         if events:
-            self.event_values = events_of_one_system(model, events)
+            self.event_values = trace_events(model.unbound, events)
             self.events = self.make_events(self.event_values)
+        self.parameters: Sequence[np.ndarray] = parameter_arguments(model)
         self.passed: dict[int, np.ndarray] = {}  # events (ne,) that systems met where they were restarted
         self.runs: list[SolverRun | None] = []  # None for a system that stays where it is
         self.arrivals: list[SystemArrival] = []
         self.resting = np.zeros(0, dtype=bool)
 
     def make_events(self, graph: Any) -> Callable[..., Any]:
-        """Events, a function `graph` of (t, q, v) of the tree, as a function of (t, y, about)."""
+        """Events, a function `graph` of (t, q, v, p) of the tree, as a function of (t, y, about, p)."""
         return events_of_row(self.model.unbound, self.layout, graph)
 
     def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> SolverRun:
@@ -262,8 +263,7 @@ class SerialStepper:
         q, v = np.array(q, dtype=float), np.array(v, dtype=float)
         if len(self.resting) != len(q):
             self.resting = np.zeros(len(q), dtype=bool)
-        arrays = (self.tau, *parameter_arguments(self.model))
-        wide = [np.ascontiguousarray(np.broadcast_to(a, (len(q), a.shape[-1]))) for a in arrays]
+        wide = self._given
         before, taken = self.arrivals, [r.steps for r in self.arrivals] or [0] * len(q)
         notes = [(r.work, r.speed) for r in self.arrivals] or [(0.0, 0.0)] * len(q)
         self.arrivals = [
@@ -276,12 +276,29 @@ class SerialStepper:
             for k, (at, rests) in enumerate(zip(self.arrivals, self.resting, strict=True))
         ]
 
+    @property
+    def _given(self) -> list[np.ndarray]:
+        """Drives (B, nv) and free parameters (B, np) of all systems."""
+        B = len(self.resting)
+        return [np.ascontiguousarray(np.broadcast_to(a, (B, a.shape[-1]))) for a in (self.tau, *self.parameters)]
+
+    def change(self, systems: np.ndarray, v: np.ndarray, p: np.ndarray) -> None:
+        """Give systems of a mask (B,) other rates v (B, nv) and free parameters p (B, np): each is started again."""
+        if self.parameters:
+            self.parameters = (np.where(systems[:, None], p, np.broadcast_to(self.parameters[0], p.shape)),)
+        given = self._given
+        for k in np.flatnonzero(systems[: len(self.runs)]):
+            self.arrivals[k] = at = replace(self.arrivals[k], v=v[k].copy(), outcome=Outcome.RESTING, crossed=None)
+            if self.runs[k] is not None:
+                self.runs[k] = self.start(tuple(a[k] for a in given), at)
+
     def _passed(self, before: list[SystemArrival]) -> dict[int, np.ndarray]:
         """The events (ne,), by system, between where it was and where it is restarted, which no step covers."""
         directions = np.array([event.direction for event in self.request.events])
         found = {}
         for k, pair in enumerate(zip(before, self.arrivals, strict=False)):
-            g, now = (np.array(self.event_values(at.t, at.q, at.v)).ravel() for at in pair)
+            p = self._given[1:]
+            g, now = (np.array(self.event_values(at.t, at.q, at.v, *(x[k] for x in p))).ravel() for at in pair)
             crossed = changed_sign(g, now, directions)
             if crossed.any() and not self.resting[k]:
                 found[k] = crossed
@@ -314,7 +331,9 @@ class SerialStepper:
                 np.array([x.speed for x in r]),
                 none,
                 none,
+                none,
             ),
+            self._given[1] if self.parameters else None,
         )
 
     def rest(self, systems: np.ndarray) -> None:
@@ -325,9 +344,11 @@ class SerialStepper:
             rested = SystemArrival(at.t, at.q, at.v, at.steps, work=at.work, speed=at.speed)
             self.runs[k], self.arrivals[k] = None, rested
 
-    def project(self, t: np.ndarray, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def project(
+        self, t: np.ndarray, q: np.ndarray, v: np.ndarray, p: np.ndarray | None = None
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Return the samples unchanged: the solver ends on the constraints. Also return which left one open."""
-        return q, v, opened(self.model, q, t)
+        return q, v, opened(self.model, q, t, p)
 
 
 def _stacked(crossed: list[np.ndarray | None]) -> np.ndarray | None:

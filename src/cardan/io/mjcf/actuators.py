@@ -1,4 +1,4 @@
-"""Actuators as data; they add rotor inertia and damping, both times the gear squared, to their joints."""
+"""Actuators as data, which `io.acting` may make drive; they add rotor inertia and damping, both times the gear squared, to their joints."""
 
 from __future__ import annotations
 
@@ -71,10 +71,6 @@ class Actuators:
         self.all.append((name, joint.name, own))
         if item.number_or("inheritrange", 0.0) and control is None:
             self.lose(f"{item.owner} ({item.tag}): its range of control, taken from its joint's by 'inheritrange'")
-        if bias.any():
-            self.lose(
-                f"{item.owner} ({item.tag}): its servo law on joint {joint.name!r}, data only; tau is yours to give"
-            )
 
     def _is_turned(self, item: Item, joint: JointItem, gear: np.ndarray) -> bool:
         """Whether it acts along axes of the parent or the world, not along the joint's rates; that is a loss."""

@@ -18,13 +18,27 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from cardan.io.export import Branch, add, branches, check_names, document, finite_data, left_out, name_of, unlike, words
+from cardan.io.export import (
+    Branch,
+    Said,
+    add,
+    branches,
+    check_names,
+    document,
+    finite_data,
+    left_out,
+    name_of,
+    said_by_joints,
+    unlike,
+    words,
+)
 from cardan.io.mjcf.item import COUNTED, ELEMENTS
 from cardan.io.mjcf.shapes import GeomWriter
+from cardan.model.actuator import ACTUATOR
 from cardan.model.body import Body, Joint, JointData
 from cardan.model.force import TORSION, Coupling, Force
 from cardan.model.joint import REVOLUTE, RIGID, SPHERICAL
-from cardan.model.model import Model
+from cardan.model.model import Actuator, Model
 from cardan.model.pose import Pose
 from cardan.model.tree import GROUND
 
@@ -66,7 +80,7 @@ def write_mjcf(model: Model) -> tuple[str, list[str]]:
     """The text of an MJCF file, and a sentence for each loss; `load` makes the same tree of it."""
     model.require_one("save")
     check_names(model)
-    writer = _MjcfWriter(model.settled())
+    writer = _MjcfWriter(said_by_joints(model.settled()))
     root = writer.mujoco()
     losses = [*writer.losses, *_losses(model)]
     return document(root, model, losses, {**COUNTED, "*": ELEMENTS}), losses
@@ -90,8 +104,9 @@ def _losses(model: Model) -> Iterator[str]:
 class _MjcfWriter:
     """Nested bodies, their joints and the equality constraints."""
 
-    def __init__(self, model: Model) -> None:
-        self.model = model
+    def __init__(self, said: Said) -> None:
+        self.model, self.said = said.model, said
+        model = said.model
         self.losses: list[str] = []
         self.joint_names = {joint.name for joint in model.joints}
         self.site_names = {frame.name for frame in model.frames}
@@ -166,6 +181,11 @@ class _MjcfWriter:
             self._hold(equality, f"{screw} advances", slide, screw, 0.0, pitch)
         if len(equality):
             root.append(equality)
+        actuators = ElementTree.Element("actuator")
+        for actuator in self.model.actuators:
+            self._actuator(actuators, actuator)
+        if len(actuators):
+            root.append(actuators)
         if self.order != sorted(self.order):
             self.losses.append("coordinates: MJCF has them body by body, each before all that it carries; reordered")
         return root
@@ -345,6 +365,8 @@ class _MjcfWriter:
         """A torsion spring for each joint that has one; all other forces are losses."""
         found: dict[str, Force] = {}
         for force in self.model.forces:
+            if force.name in self.said.elements or self._is_actuator(force):
+                continue
             name = self.model.joints[force.on[0]].name if force.kind is TORSION else ""
             if not name or name in found or not self._has_coordinates(force.on[0]):
                 self.losses.append(f"{force.kind.name} {force.name!r}: it is not one of the forces of MJCF; left out")
@@ -367,8 +389,33 @@ class _MjcfWriter:
             node.set("actuatorfrcrange", words((-data.effort, data.effort)))
         if data.friction:
             node.set("frictionloss", words(data.friction))
-        if data.damping and words(data.damping) != node.get("damping"):
+        if joint.name in self.said.damped:
+            node.set("damping", words(float(node.get("damping", "0")) + data.damping))
+        elif data.damping and words(data.damping) != node.get("damping"):
             self.losses.append(f"joint {joint.name!r}: its damping {data.damping:g} is data and would act; left out")
+
+    def _is_actuator(self, force: Force) -> bool:
+        return force.kind is ACTUATOR and any(a.name == force.name for a in self.model.actuators)
+
+    def _actuator(self, node: Node, actuator: Actuator) -> None:
+        """A `<motor>`, `<position>` or `<velocity>` where its numbers are those of one, else `<general>`."""
+        j = self.model.joint_names.index(actuator.joint)
+        if self.model.joints[j].kind.nv != 1 or not self._has_coordinates(j):
+            self.losses.append(f"actuator {actuator.name!r}: MJCF drives joints with one coordinate; left out")
+            return
+        gain, (constant, length, speed) = actuator.gain, actuator.bias.tolist()
+        laws: dict[str, tuple[bool, dict[str, str]]] = {
+            "motor": (gain == 1 and not actuator.bias.any(), {}),
+            "position": (length == -gain and not constant and speed <= 0, {"kp": words(gain), "kv": words(-speed)}),
+            "velocity": (speed == -gain and not (constant or length), {"kv": words(gain)}),
+        }
+        fits, own = laws.get(actuator.kind, (False, {}))
+        if not fits:
+            own = {"gainprm": words(gain), "biastype": "affine", "biasprm": words(actuator.bias)}
+        ranges = {"ctrlrange": actuator.control, "forcerange": actuator.force}
+        own |= {key: words(ends) for key, ends in ranges.items() if ends is not None}
+        tag = actuator.kind if fits else "general"
+        add(node, tag, name=actuator.name, joint=actuator.joint, gear=words(actuator.gear), **own)
 
     def _site(self, name: str, body: int, at: Pose) -> None:
         turned = self.places[body].inverse @ at

@@ -8,8 +8,8 @@
     atom        number [unit] | name | name[i] | name[i, j] | function(comparison, ...) | (comparison)
 
 A unit after a number is one word, `12 mm`, or anything in brackets, `2.5 [N/m]`. There are no attributes, strings,
-assignments, or functions but those in the table below. Length, size and depth are limited, so that reading any text is
-quick.
+assignments, or functions but those in the table below and the tables of the file. Length, size and depth are limited,
+so that reading any text is quick.
 
 The value is a number with its dimension where that is known, or a CasADi graph where it contains symbols. A parameter
 without a unit, and time, q and v, are plain SI numbers of unknown dimension. Different quantities cannot be added or
@@ -21,12 +21,13 @@ from __future__ import annotations
 import math
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from cardan.errors import nearest
 from cardan.io.yaml.units import PLAIN, UNSIGNED, Dimension, UnitError, described, read_unit, to_si
+from cardan.model.table import Table
 
 LONGEST = 20_000
 """Characters of an expression."""
@@ -99,11 +100,15 @@ Expression = Literal | Name | Call
 N = TypeVar("N", Literal, Name, Call)
 
 
-def parse(text: str) -> Expression:
-    """Read an expression; a mistake raises `ExpressionError`."""
+Tables = Mapping[str, Table]
+"""The tables of a file by name, which expressions call as functions."""
+
+
+def parse(text: str, tables: Tables | None = None) -> Expression:
+    """Read an expression, which may call tables; a mistake raises `ExpressionError`."""
     if len(text) > LONGEST:
         raise ExpressionError(f"the expression has {len(text)} characters; at most {LONGEST} are read", (0, 1))
-    return _Parser(text).whole()
+    return _Parser(text, tables or {}).whole()
 
 
 def number(value: float) -> str:
@@ -155,7 +160,8 @@ HINTS = {
 class _Parser:
     """One token of look-ahead over the text; each rule of the grammar is a method."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, tables: Tables) -> None:
+        self.functions = FUNCTIONS | {name: (len(table.axes),) * 2 for name, table in tables.items()}
         self.text, self.at, self.last, self.count, self.level = text, 0, 0, 0, 0
         self.kind, self.word, self.start = "", "", 0
         self.advance()
@@ -257,12 +263,14 @@ class _Parser:
         return int(self.take())
 
     def function(self, name: str, start: int) -> Expression:
-        if name not in FUNCTIONS:
+        if name not in self.functions:
+            table = ", nor a table of the file" if len(self.functions) > len(FUNCTIONS) else ""
             raise ExpressionError(
-                f"{name!r} is not a function of this format{nearest(name, FUNCTIONS)}", (start, start + len(name))
+                f"{name!r} is not a function of this format{table}{nearest(name, self.functions)}",
+                (start, start + len(name)),
             )
         arguments = self.parenthesis(many=True)
-        least, most = FUNCTIONS[name]
+        least, most = self.functions[name]
         if not least <= len(arguments) <= most:
             wanted = f"{least}" if least == most else f"{least} to {most}"
             raise ExpressionError(
@@ -359,16 +367,29 @@ Value = Any
 Lookup = Callable[[Name], Value]
 
 
-def evaluate(node: Expression, lookup: Lookup) -> Value:
+def evaluate(node: Expression, lookup: Lookup, tables: Tables | None = None) -> Value:
     """Evaluate an expression; `lookup` gives the value of a name, or raises `ExpressionError`."""
     if isinstance(node, Literal):
         return _number(node)
     if isinstance(node, Name):
         return Measured(math.pi, PLAIN, bare=True) if node.name == "pi" and not node.index else lookup(node)
-    values = [evaluate(argument, lookup) for argument in node.arguments]
+    values = [evaluate(argument, lookup, tables) for argument in node.arguments]
+    if tables and node.function in tables:
+        return _read_off(node, tables[node.function], values)
     if all([isinstance(value, Measured) for value in values]):
         return _numeric(node, values)
     return _symbolic(node.function, values)
+
+
+def _read_off(node: Call, table: Table, values: list[Value]) -> Value:
+    """What a table gives: a number of unknown dimension, or a graph."""
+    found = table(*(value.value if isinstance(value, Measured) else value for value in values))
+    if not isinstance(found, float):
+        return found
+    if not math.isfinite(found):
+        shown = ", ".join(f"{value.value:g}" for value in values)
+        raise ExpressionError(f"{node.function!r} is a table, and {shown} is outside it", node.span)
+    return Measured(found)
 
 
 def _number(node: Literal) -> Measured:

@@ -34,10 +34,14 @@ from cardan.io.yaml.expression import (
     number,
 )
 from cardan.io.yaml.nodes import NodeReader, unknown_name
+from cardan.lookup import LOOKUP, SOURCE, called_functions, kind_of, label_of
 from cardan.model.body import Joint
 from cardan.model.constraint import Constraint
+from cardan.model.constraint_kind import ConstraintElement
+from cardan.model.field import GAP, TABLE
 from cardan.model.force import Coupling, Force
 from cardan.model.joint import Kind
+from cardan.model.table import Table, table_of
 
 Variables = dict[str, tuple[int, ...]]
 """Names of variables and their shapes: () for a number, (n,) for a column, (3, 3) for a rotation."""
@@ -136,14 +140,40 @@ def body_values(t: Any, poses: Any, twists: Any) -> dict[str, Any]:
 Entries = dict[str, Any]
 
 
-def function_entries(force: Force, joints: tuple[Joint, ...]) -> Entries:
+class WrittenTables:
+    """The tables that written functions call, by the names that the file gives them; no two have one name."""
+
+    def __init__(self) -> None:
+        """None so far."""
+        self.found: dict[str, Table] = {}
+        self._names: dict[str, str] = {}  # by source
+
+    def name_of(self, source: Any) -> str:
+        """The name of a table that a source of a graph notes."""
+        key = source.name()
+        if key not in self._names:
+            table = table_of(source)
+            plain = table.name if not taken(table.name) else f"table_{table.name}"
+            names = (plain, *(f"{plain}_{k}" for k in range(2, 10_000)))
+            name = self._names[key] = next(name for name in names if name not in self.found)
+            self.found[name] = table
+        return self._names[key]
+
+
+def function_entries(force: Force, joints: tuple[Joint, ...], tables: WrittenTables) -> Entries:
     """The function of a force element as expressions."""
     traced = force.traced(joints) if not _is_graph(force.function) else force
+    if force.kind.fields[force.kind.function].form == TABLE:
+        sources = [f for f in called_functions(traced.function).values() if kind_of(f.name()) == SOURCE]
+        return {force.kind.function: tables.name_of(sources[0])}
     if force.kind.on == "joint":
-        text = _expressions(traced.owner, traced.function, _drive_variable(joints[force.on[0]].kind))
+        text = _expressions(traced.owner, traced.function, _drive_variable(joints[force.on[0]].kind), tables)
         efforts = [_calculated(effort) for effort in text.outputs[0]]
         return {force.kind.function: efforts[0] if len(efforts) == 1 else efforts} | _where(text)
-    text = _expressions(traced.owner, traced.function, _body_variable(len(force.on)))
+    text = _expressions(traced.owner, traced.function, _body_variable(len(force.on)), tables)
+    if force.kind.fields[force.kind.function].form == GAP:
+        rows = [_calculated(x) for x in text.outputs[0]]
+        return {force.kind.function: rows[0] if len(rows) == 1 else rows} | _where(text)
     wrenches = []
     for column in text.outputs:
         six = [_calculated(x) for x in column]
@@ -152,12 +182,35 @@ def function_entries(force: Force, joints: tuple[Joint, ...]) -> Entries:
     return {force.kind.function: wrenches} | _where(text)
 
 
-def value_entries(element: Coupling | Constraint) -> Entries:
-    """The function of a prescribed motion, or of a user's constraint, as an expression."""
+def value_entries(element: Coupling | Constraint, tables: WrittenTables) -> Entries:
+    """The function of a prescribed motion, of a relation, or of a user's constraint, as an expression."""
     traced = element if _is_graph(element.function) else element.traced()
+    if isinstance(element, Coupling) and element.is_relation:
+        text = _expressions(element.owner, traced.function, lambda port, k: Name(f"q{port}"), tables)
+        return {"value": f"={text.outputs[0][0]}"} | _where(text)
     bodies = len(element.on) if isinstance(element, Constraint) else 0
-    text = _expressions(element.owner, traced.function, _body_variable(bodies))
+    text = _expressions(element.owner, traced.function, _body_variable(bodies), tables)
     return {"value": f"={text.outputs[0][0]}"} | _where(text)
+
+
+def plain_function_entries(element: ConstraintElement, tables: WrittenTables) -> Entries:
+    """The functions of a constraint element as expressions of their arguments; they share their named values."""
+    import casadi as ca
+
+    entries: Entries = {}
+    if not element.functions:
+        return entries
+    names, graphs = [*element.functions], []
+    for name, function in element.functions.items():
+        graphs.append(function if _is_graph(function) else element.traced_function(name))
+    arguments = element.kind.fields[names[0]].arguments
+    if any(element.kind.fields[name].arguments != arguments for name in names):
+        raise ModelError(f"{element.owner}: its functions have different arguments, and files cannot hold them")
+    symbols = [ca.SX.sym(argument) for argument, _ in arguments]
+    whole = ca.Function("law", symbols, [graph(*symbols) for graph in graphs])
+    text = _expressions(element.owner, whole, lambda port, k: Name(arguments[port][0]), tables)
+    entries = {name: _calculated(column[0]) for name, column in zip(names, text.outputs, strict=True)}
+    return entries | _where(text)
 
 
 def _is_graph(function: Any) -> bool:
@@ -184,9 +237,9 @@ def _body_variable(count: int) -> Any:
     return variable
 
 
-def _expressions(owner: str, function: Any, variable: Any) -> Printed:
+def _expressions(owner: str, function: Any, variable: Any, tables: WrittenTables) -> Printed:
     try:
-        return as_expressions(function, variable)
+        return as_expressions(function, variable, tables)
     except Untranslatable as error:
         raise ModelError(f"{owner}: its function cannot be written as expressions: {error}") from None
 
@@ -224,11 +277,14 @@ class Printed(NamedTuple):
     outputs: list[list[str]]
 
 
-def as_expressions(function: Any, variable: Callable[[int, int], Name]) -> Printed:
+def as_expressions(
+    function: Any, variable: Callable[[int, int], Name], tables: WrittenTables | None = None
+) -> Printed:  # fmt: skip
     """Print a `casadi.Function`; `variable(port, k)` names entry k of an argument."""
     if function.n_instructions() > LARGEST:
         raise Untranslatable(f"it takes {function.n_instructions()} operations, and at most {LARGEST} are written")
     values, outputs = _read(function, variable)
+    _restore_tables(values, outputs, called_functions(function), tables or WrittenTables())
     _restore_choices(values, _uses(values, outputs))
     uses = _uses(values, outputs)
     where: dict[str, str] = {}
@@ -271,9 +327,50 @@ def _read(function: Any, variable: Callable[[int, int], Name]) -> tuple[list[_Va
         elif op == "const":
             values.append(_Value(op, leaf=_constant(float(function.instruction_constant(k)))))
         else:
-            values.append(_Value(op, tuple(work[i] for i in ins)))
+            values.append(_Value(f"call {k}" if op == "call" else op, tuple(work[i] for i in ins)))
         work[outs[0]] = len(values) - 1
     return values, outputs
+
+
+def _restore_tables(
+    values: list[_Value], outputs: list[list[int]], called: dict[int, Any], tables: WrittenTables
+) -> None:  # fmt: skip
+    """Replace the polynomial that a table makes by a call of the table.
+
+    The polynomial begins with the coefficient `c0`, or of two arguments with the polynomial that begins with `c0_c0`;
+    the index of the coefficient is a source, which has the arguments of the table.
+    """
+    functions = {f"call {k}": f for k, f in called.items()}
+    inner: dict[int, tuple[Any, tuple[int, ...]]] = {}  # polynomials of the second argument
+    for k, value in enumerate(values):
+        for a in value.arguments if value.op in ("add", "sub") else ():
+            if a in inner:
+                source, arguments = inner[a]
+            else:
+                found = functions.get(values[a].op)
+                if found is None or kind_of(found.name()) != LOOKUP:
+                    continue
+                index = values[values[a].arguments[0]]
+                source, arguments = functions.get(index.op), index.arguments[:-2]
+                if source is None or kind_of(source.name()) != SOURCE:
+                    continue
+                if label_of(found.name()) != label_of(source.name()) + "_c0" * len(arguments):
+                    continue
+                if len(arguments) == 2:
+                    inner[k] = source, arguments
+                    break
+            sign = "-" if value.op == "sub" and a == value.arguments[1] else ""  # CasADi takes b - a for -(a - b)
+            values[k] = _Value(f"table {sign}{tables.name_of(source)}", arguments)
+            break
+    live, waiting = set[int](), [k for column in outputs for k in column]
+    while waiting:
+        k = waiting.pop()
+        if k not in live:
+            live.add(k)
+            waiting += values[k].arguments
+    for k in range(len(values)):
+        if k not in live:
+            values[k] = values[0]
 
 
 def _uses(values: list[_Value], outputs: list[list[int]]) -> Counter[int]:
@@ -304,6 +401,9 @@ def _node(op: str, nodes: list[Expression]) -> Expression:
     """The node of an operation from those of its operands."""
     if op in PRINTED:
         return _call(PRINTED[op], *nodes)
+    if op.startswith("table "):
+        table = _call(op.removeprefix("table ").removeprefix("-"), *nodes)
+        return _call("neg", table) if op.startswith("table -") else table
     special: dict[str, Callable[..., Expression]] = {
         "if": lambda c, x, y: _call("if", c, x, y),
         "sq": lambda x: _call("^", x, Literal("2")),
@@ -312,6 +412,8 @@ def _node(op: str, nodes: list[Expression]) -> Expression:
         "if_else_zero": lambda c, x: _call("if", c, x, Literal("0")),
         "copy": lambda x: x,
     }
+    if op.startswith("call"):
+        raise Untranslatable("it takes the integral or a derivative of a table, which expressions do not have")
     if op not in special:
         raise Untranslatable(f"it uses the operation {op or 'unknown'!r}, which expressions do not have")
     return special[op](*nodes)

@@ -29,6 +29,7 @@ from cardan.io.yaml.expression import (
 )
 from cardan.io.yaml.units import MEASURE, UNSIGNED, UnitError, called, fits, read_unit, to_si
 from cardan.io.yaml.units import described as measured
+from cardan.model import table as model_table
 from cardan.model.joint import Kind
 
 LARGEST = 80_000
@@ -178,7 +179,7 @@ class NodeReader:
     """A node of the file, the element that owns it, its entry `what`, and the parameters that its numbers may use.
 
     `kind` is the kind of joint whose coordinates decide the units of quantities along a joint. `policy` decides what
-    happens where the file breaks a rule.
+    happens where the file breaks a rule. `tables` are those that expressions may call.
     """
 
     node: Node
@@ -188,6 +189,7 @@ class NodeReader:
     parameters: dict[str, Measured] = field(default_factory=dict, repr=False)
     kind: Kind | None = None
     policy: Policy = STRICT
+    tables: dict[str, model_table.Table] = field(default_factory=dict, repr=False)
 
     def error(self, sentence: str, line: int | None = None) -> FileError:
         """An exception with this place and a sentence."""
@@ -277,7 +279,7 @@ class NodeReader:
         """The tree of the calculation after the sign =."""
         assert isinstance(self.node, Scalar)
         try:
-            return parse(self.node.text.lstrip()[1:])
+            return parse(self.node.text.lstrip()[1:], self.tables)
         except ExpressionError as error:
             if self.node.plain and self.what.endswith("]") and str(error).endswith("before the end"):
                 error = ExpressionError(f"{error}; put a calculation that has a comma in quotes", error.span)
@@ -286,7 +288,7 @@ class NodeReader:
     def evaluated(self, tree: Expression, lookup: Lookup) -> Value:
         """The value of a calculation written here."""
         try:
-            return evaluate(tree, lookup)
+            return evaluate(tree, lookup, self.tables)
         except ExpressionError as error:
             raise self.pointed(error) from None
 

@@ -13,17 +13,22 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cardan.errors import FileError, ModelError, nearest, visible
+from cardan.errors import CardanError, FileError, ModelError, nearest, visible
 from cardan.io.mesh_path import MeshFolders
 from cardan.io.policy import Policy, Word
+from cardan.io.table_file import table, table2, table_of_file
 from cardan.io.text_file import BODIES, placing, read_text, too_many_states
 from cardan.io.yaml import function, schema
 from cardan.io.yaml.expression import Measured
 from cardan.io.yaml.nodes import List, NodeReader, Scalar, Table, described, parse_yaml
 from cardan.io.yaml.schema import COORDINATE, RATE, Entries, along, each
+from cardan.io.yaml.units import quantity_of
+from cardan.model import table as model_table
 from cardan.model.body import JointData
 from cardan.model.builder import SNAPPING, Mechanism
-from cardan.model.field import EFFORT, FUNCTIONS, MOMENT_AND_FORCE
+from cardan.model.constraint_kind import ConstraintKind
+from cardan.model.constraint_table import constraint_kinds
+from cardan.model.field import EFFORT, FUNCTION, FUNCTIONS, GAP, MOMENT_AND_FORCE, TABLE, Field
 from cardan.model.force import ForceKind, force_kinds
 from cardan.model.joint import Free, Kind, joint_types
 from cardan.model.model import Model
@@ -94,6 +99,7 @@ class _MechanismReader:
             raise version.error(f"must be {schema.VERSION}, got {described(version.node)}; it is the format's version")
         check_keys(top.owned("file"), schema.SECTIONS)
         self.top = replace(top, parameters=self.parameters())
+        self.top = replace(self.top, tables=self.tables())
         self.head = entries_of(self.top.owned("file"), schema.SECTIONS)
         values = self.head
         given = {} if "gravity" not in values else {"gravity": values["gravity"]}
@@ -156,6 +162,40 @@ class _MechanismReader:
                 raise reader.error(f"uses {match[1]!r}, which is not defined above it; move one of them") from None
             raise
         return Measured(value.value, None if value.bare else value.dimension)
+
+    def tables(self) -> dict[str, model_table.Table]:
+        """Read the tables, which expressions may call."""
+        found: dict[str, model_table.Table] = {}
+        for name, reader in self.named("tables"):
+            why = function.taken(name) or ("that is a parameter" if name in reader.parameters else "")
+            if name != model_table.table_name(name):
+                why = why or "a table's name has no _ twice, at its beginning or at its end"
+            if why:
+                raise reader.error(f"cannot have this name: {why}")
+            found[name] = self.read_table(name, reader)
+        return found
+
+    def read_table(self, name: str, reader: NodeReader) -> model_table.Table:
+        values = entries_of(reader, schema.TABLES)
+        given = [key for key in ("x", "y", "z") if key in values]
+        options: dict[str, Any] = {"smooth": values.get("smooth", 2), "name": name}
+        ends = values.get("ends", ["error"])
+        options["ends"] = ends[0] if len(ends) == 1 else ends
+        try:
+            if "file" in values:
+                if given:
+                    raise reader.error(f"gives a file and {given[0]}; give one of them")
+                path = self.folders.find(values["file"])
+                return table_of_file(path, **options)
+            if "z" in values and len(given) == 3:
+                return table2(values["x"], values["y"], values["z"], **options)
+            if given != ["x", "y"]:
+                raise reader.error("must have a file, or x and y, or x, y and z")
+            return table(values["x"], values["y"], **options)
+        except FileError:
+            raise
+        except (CardanError, ValueError) as error:
+            raise reader.error(str(error).removeprefix(f"table {name!r}: ")) from None
 
     def section(self, name: str) -> Table:
         node = self.top.table("").entries.get(name)
@@ -253,8 +293,8 @@ class _MechanismReader:
             if kind.bodies == 2:
                 on = (values["body1"], values["body2"])
             for what, field in kind.fields.items():
-                if field.form in FUNCTIONS:
-                    read = self.efforts if field.form == EFFORT else self.wrenches
+                if field.form in FUNCTIONS and field.form != TABLE:
+                    read = {EFFORT: self.efforts, GAP: self.gap}.get(field.form, self.wrenches)
                     values[what] = read(reader, kind, values)
                 elif field.form == MOMENT_AND_FORCE:
                     values[what] = [*values.get("moment", (0.0,) * 3), *values.get("force", (0.0,) * 3)]
@@ -309,6 +349,14 @@ class _MechanismReader:
 
         return numbers
 
+    def gap(self, reader: NodeReader, kind: ForceKind, values: dict[str, Any]) -> Any:
+        """The function of a contact: its gap, and the velocities of sliding."""
+        given: NodeReader = values[kind.function]
+        outputs = given.items() if isinstance(given.node, List) else [given]
+        quantities = ["length", *["velocity"] * (len(outputs) - 1)]
+        made = self.expressions(reader, values, outputs, quantities, self.of_bodies(reader, values["bodies"]))
+        return lambda t, poses, twists: made(**function.body_values(t, poses, twists))
+
     def of_bodies(self, reader: NodeReader, bodies: list[str]) -> function.Variables:
         """The variables of a function of some bodies."""
         if len(bodies) > len(self.mechanism.bodies) + 1:
@@ -324,20 +372,33 @@ class _MechanismReader:
         for name, node in values["where"].node.entries.items() if "where" in values else ():
             inner = reader.inner(node, f"where.{name}")
             why = function.taken(name) or ("that is a parameter" if name in reader.parameters else "")
+            why = why or ("that is a table" if name in reader.tables else "")
+            why = why or ("that is a variable of functions" if name in variables else "")
             if why:
                 raise inner.error(f"cannot have this name: {why}")
             where[name] = inner
         return function.ExpressionFunction(variables, outputs, quantities, where)
 
     def constraint(self, name: str, reader: NodeReader) -> None:
-        type = type_of(reader, tuple(schema.CONSTRAINT_TYPES))
+        kinds = constraint_kinds()
+        type = type_of(reader, (*schema.CONSTRAINT_TYPES, *kinds))
+        if type in kinds:
+            return self.constraint_element(name, kinds[type], reader)
         reader = reader.owned(f"{'constraint' if type == 'user' else type} {name!r}")
         entries = schema.with_type(schema.CONSTRAINT_TYPES) | schema.CONSTRAINT_TYPES[type]
         check_keys(reader, entries)
         with self.adding(reader, reader.owner):
             if type == "coupling":
                 values = entries_of(reader, entries)
-                self.mechanism.couple(name, self.coefficients(values), offset=values.get("offset", 0.0))
+                given = {what: values[what] for what in ("offset", "unit") if what in values}
+                self.mechanism.couple(name, self.coefficients(values), **given)
+                return
+            if type == "relation":
+                values = entries_of(reader, entries)
+                names = [f"q{k + 1}" for k in range(len(values["joints"]))]
+                of_joints = self.expressions(reader, values, [values["value"]], ["number"], dict.fromkeys(names, ()))
+                related = lambda *q: of_joints(**dict(zip(names, q, strict=True)))[0]
+                self.mechanism.couple(name, values["joints"], related, unit=values.get("unit", ""))
                 return
             if type == "user":
                 values = entries_of(reader, entries)
@@ -349,15 +410,36 @@ class _MechanismReader:
             reader = self.on_joint(reader)
             values = entries_of(reader, entries)
             value: NodeReader = values["value"]
-            given: Any = 0.0
+            moved: Any = 0.0
             if values["joint"] in self.kinds and reader.kind and reader.kind.nv == 1:
                 quantities = along(reader, COORDINATE)
                 if value.is_expression:
                     of_time = self.expressions(reader, values, [value], quantities, function.TIME)
-                    given = lambda t: of_time(t=t)[0]
+                    moved = lambda t: of_time(t=t)[0]
                 else:
-                    given = value.number(*quantities)
-            self.mechanism.motion(name, values["joint"], given)
+                    moved = value.number(*quantities)
+            self.mechanism.motion(name, values["joint"], moved)
+
+    def constraint_element(self, name: str, kind: ConstraintKind, reader: NodeReader) -> None:
+        reader = reader.owned(f"{kind.name} {name!r}")
+        with self.adding(reader, reader.owner):
+            types = (*schema.CONSTRAINT_TYPES, *constraint_kinds())
+            values = entries_of(reader, schema.with_type(types) | schema.constraint_entries(kind))
+            on: Any = values.get("body", values.get("bodies"))
+            if kind.bodies == 2:
+                on = (values["body1"], values["body2"])
+            for what, field in kind.fields.items():
+                if field.form == FUNCTION:
+                    values[what] = self.plain_function(reader, values, what, field)
+            given = {what: values[what] for what in kind.fields if what in values}
+            self.mechanism.constrain(name, kind, on, holds=values.get("holds"), **given)
+
+    def plain_function(self, reader: NodeReader, values: dict[str, Any], what: str, field: Field) -> Any:
+        """A function of numbers, such as the profile of a cam, from its expression."""
+        names = [argument for argument, _ in field.arguments]
+        variables: function.Variables = dict.fromkeys(names, ())
+        made = self.expressions(reader, values, [values[what]], [quantity_of(field.unit)], variables)
+        return lambda *at: made(**dict(zip(names, at, strict=True)))[0]
 
     def coefficients(self, values: dict[str, Any]) -> dict[str, float]:
         """Read the coefficients of a coupling; products whose units are known must agree."""

@@ -17,11 +17,14 @@ from cardan.io.yaml.nodes import List, NodeReader, Scalar, Table, described
 from cardan.io.yaml.units import UnitError, quantity_of
 from cardan.model import field as declared
 from cardan.model import inertia
+from cardan.model.constraint_kind import ConstraintKind
+from cardan.model.constraint_table import CONSTRAINTS
 from cardan.model.field import Field
 from cardan.model.force import FORCES, ForceKind
 from cardan.model.joint import OWN_TYPES, JointType
 from cardan.model.pose import Pose
 from cardan.model.shape import Box, Capsule, Cylinder, Ellipsoid, Extrusion, Mesh, MeshFile, Rod, Shape, Sphere
+from cardan.model.table import ENDS
 
 Schema = dict[str, Any]
 MEASURE: Schema = {"$ref": "#/$defs/measure"}
@@ -392,6 +395,10 @@ def six_axes(what: str) -> Form:
 
 # The tables.
 
+POINTS = Form(
+    lambda reader: [item.quantity().value for item in reader.items()], {"type": "array", "items": MEASURE}
+)  # fmt: skip
+ROWS = Form(lambda reader: [POINTS.read(row) for row in reader.items()], {"type": "array", "items": POINTS.schema})
 VERSION = 1
 
 
@@ -458,6 +465,16 @@ ACTUATORS: Entries = {
     "control": Entry(list_of(number()), "least and largest control"),
     "force": Entry(list_of(number()), "least and largest force"),
 }
+TABLES: Entries = {
+    "file": Entry(TEXT, "a CSV file with the columns x, y and, of a table of two arguments, z; or give the lists"),
+    "x": Entry(POINTS, "the points, ascending; numbers, with units where you like"),
+    "y": Entry(POINTS, "the values; of a table of two arguments the points of the second"),
+    "z": Entry(ROWS, "the values of a table of two arguments: a row for each x"),
+    "smooth": Entry(number(), "continuous derivatives: 2, 1 or 0; 2 unless given"),
+    "ends": Entry(
+        list_of(choice(*ENDS)), "what is outside: error, hold, linear or periodic; error unless given"
+    ),
+}  # fmt: skip
 FRAMES: Entries = {
     "body": Entry(TEXT, "body, or ground", needed=True),
     "at": Entry(POSE, "place on the body"),
@@ -476,6 +493,13 @@ WRENCH: Entries = {
 }
 
 
+def _read_table_name(reader: NodeReader) -> Any:
+    """A table of the file by its name."""
+    if not reader.tables:
+        raise reader.error("names a table, and the file has none; add a section 'tables'")
+    return reader.tables[reader.choice(tuple(reader.tables))]
+
+
 # What a field of `cardan.model` is in a file, by its form.
 FORMS: dict[str, Callable[[Field], Form | None]] = {
     declared.NUMBER: lambda field: number(quantity_of(field.unit)),
@@ -487,6 +511,9 @@ FORMS: dict[str, Callable[[Field], Form | None]] = {
     declared.AXES: lambda field: choice("ground", "body"),
     declared.EFFORT: lambda field: function(many=True),
     declared.WRENCHES: lambda field: None,
+    declared.FUNCTION: lambda field: function(),
+    declared.TABLE: lambda field: Form(_read_table_name, TEXT.schema),
+    declared.GAP: lambda field: function(many=True),
 }
 
 
@@ -515,15 +542,29 @@ def joint_entries(type: type[JointType]) -> Entries:
 
 def force_entries(kind: ForceKind) -> Entries:
     """The entries of a kind of force element: what it acts on, and its numbers."""
-    owner = f"force kind {kind.name!r}"
+    return _element_entries(f"force kind {kind.name!r}", kind)
+
+
+def constraint_entries(kind: ConstraintKind) -> Entries:
+    """The entries of a kind of constraint element: the bodies, its numbers, and the rows that it holds."""
+    entries = _element_entries(f"constraint kind {kind.name!r}", kind, "holds")
+    if len(kind.rows) == 1:
+        return entries
+    names = [row.name for row in kind.rows]
+    usual = ", ".join(row.name for row in kind.rows if row.held)
+    return entries | {"holds": Entry(list_of(choice(*names)), f"the rows that it holds: {usual} unless given")}
+
+
+def _element_entries(owner: str, kind: ForceKind | ConstraintKind, *taken: str) -> Entries:
     if kind.on == "joint":
         on = ALONG
     else:
         on = {1: {"body": Entry(TEXT, "the body", needed=True)}, 2: PAIR}.get(kind.bodies, BODY_LIST)
     entries = _declared(owner, kind.fields)
-    if taken := sorted(entries.keys() & {*on, "type", "where"}):
-        raise ModelError(f"{owner}: its field {taken[0]!r} has the name of another entry; rename it")
-    return on | entries | ({"where": WHERE} if kind.function else {})
+    if same := sorted(entries.keys() & {*on, "type", "where", *taken}):
+        raise ModelError(f"{owner}: its field {same[0]!r} has the name of another entry; rename it")
+    shares = kind.function and kind.fields[kind.function].form != declared.TABLE
+    return on | entries | ({"where": WHERE} if shares else {})
 
 
 def own_joints() -> dict[str, Entries]:
@@ -545,6 +586,13 @@ CONSTRAINT_TYPES: dict[str, Entries] = {
     "coupling": {
         "coefficients": Entry(named("{A: 1, B: 3}"), "joints and the coefficients of their coordinates", needed=True),
         "offset": Entry(number("number", "angle", "length"), "what the sum of the products is"),
+        "unit": Entry(choice("m", "rad"), "of the sum; that of the joints unless given"),
+    },
+    "relation": {
+        "joints": Entry(list_of(TEXT), "joints with one coordinate each", needed=True),
+        "value": Entry(function(), "what must stay zero; an expression of their coordinates q1, q2, ...", needed=True),
+        "unit": Entry(choice("m", "rad"), "of the value; that of the joints unless given"),
+        "where": WHERE,
     },
     "user": {
         **BODY_LIST,
@@ -554,17 +602,24 @@ CONSTRAINT_TYPES: dict[str, Entries] = {
     },
 }
 
+
+def own_constraints() -> dict[str, Entries]:
+    """Entries of prescribed motions, couplings, constraints of the user, and Cardan's own constraint elements."""
+    return CONSTRAINT_TYPES | {kind.in_files: constraint_entries(kind) for kind in CONSTRAINTS.values()}
+
+
 SECTIONS: Entries = {
     "cardan": Entry(number(), f"version of the format, {VERSION}", needed=True),
     "name": Entry(TEXT, "name of the mechanism", needed=True),
     "gravity": Entry(vector("acceleration"), "acceleration of free fall in ground axes; [0, 0, -9.81] unless given"),
     "parameters": Entry(None, "numbers by name, for expressions"),
+    "tables": Entry(None, "tables by name, which expressions call as functions: =cam(t)"),
     "bodies": Entry(None, "rigid bodies by name", needed=True),
     "ground": Entry(None, "the shapes of the ground"),
     "joints": Entry(None, "joints by name; one that closes a loop is just another joint"),
     "frames": Entry(None, "frames fixed to bodies, by name"),
     "forces": Entry(None, "forces and drives by name"),
-    "constraints": Entry(None, "prescribed motions, couplings of joints and constraints of your own by name"),
+    "constraints": Entry(None, "prescribed motions, couplings of joints, rolling and other constraints by name"),
     "cut": Entry(list_of(TEXT), "joints to cut where loops are opened; the others are chosen"),
     "snapping": Entry(number(), "placements within this of 0, 1 or -1 are taken as that"),
     "free": Entry(list_of(TEXT), "numbers that are inputs of every function, such as crank.mass"),
@@ -578,18 +633,19 @@ SECTIONS: Entries = {
 def json_schema() -> Schema:
     """The JSON Schema of the format, for editors: `# yaml-language-server: $schema=cardan.schema.json`.
 
-    It knows Cardan's own joint types and force elements.
+    It knows Cardan's own joint types, force elements and constraint elements.
     """
     rotations = {"rpy": VECTOR, "quaternion": _array(MEASURE, 4), "rotation": _array(VECTOR, 3)}
     placement = {"type": "object", "properties": {"position": VECTOR, **rotations}, "additionalProperties": False}
     joints = {type: JOINTS | entries for type, entries in own_joints().items()}
     forces, constraints = (
         {type: with_type(types) | entries for type, entries in types.items()}
-        for types in (own_forces(), CONSTRAINT_TYPES)
+        for types in (own_forces(), own_constraints())
     )
     inner: dict[str, Schema] = {
         "cardan": {"const": VERSION},
         "parameters": {"type": "object", "additionalProperties": MEASURE},
+        "tables": _by_name(_object(TABLES)),
         "bodies": _by_name(_object(BODIES)),
         "ground": _object(GROUND),
         "joints": _by_name(_by_type(joints)),

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -17,14 +18,16 @@ import numpy as np
 from cardan.errors import FileError, ModelError
 from cardan.io.mesh_path import mesh_name
 from cardan.io.yaml.expression import number
-from cardan.io.yaml.function import function_entries, value_entries
+from cardan.io.yaml.function import WrittenTables, function_entries, plain_function_entries, value_entries
 from cardan.io.yaml.read import SIZE_LIMIT, Description, read_yaml
 from cardan.io.yaml.schema import AXES as AXIS_NAMES
 from cardan.io.yaml.schema import SHAPES, VERSION
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.builder import SNAPPING, Mechanism
 from cardan.model.constraint import Constraint
-from cardan.model.field import AXES, AXIS, FUNCTIONS, MOMENT_AND_FORCE, POSE, SIX_AXES, Field
+from cardan.model.constraint_kind import ConstraintElement
+from cardan.model.constraint_table import constraint_kinds
+from cardan.model.field import AXES, AXIS, FUNCTION, FUNCTIONS, MOMENT_AND_FORCE, POSE, SIX_AXES, Field
 from cardan.model.force import Coupling, Force, force_kinds
 from cardan.model.idle_data import idle_data
 from cardan.model.inertia import check_inertia, read_inertia
@@ -32,6 +35,7 @@ from cardan.model.joint import joint_types
 from cardan.model.model import Actuator, Model
 from cardan.model.pose import Pose
 from cardan.model.shape import Mesh, MeshFile, Shape, read_colour
+from cardan.model.table import Table
 from cardan.model.tree import GROUND, choose_tree, joints_to_keep, notes_on_turns
 from cardan.model.values import floats
 
@@ -45,6 +49,8 @@ def write_yaml(mechanism: Mechanism | Model) -> str:
     """The text of a YAML file that describes a mechanism or a model; `load` makes the same of it."""
     if isinstance(mechanism, Model):
         mechanism.require_one("save")
+    for variable in mechanism.variables:
+        raise ModelError(f"mechanism {mechanism.name!r}: {variable.owner} cannot be written; files have no variables")
     text = _written(mechanism)
     again = _read_again(mechanism.name, text)
     same = _written(again.mechanism, again.free)
@@ -77,17 +83,19 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
     if isinstance(thing, Model):
         free = thing.parameters.names
         thing = thing if thing.values is None else thing.settled()
+    tables = WrittenTables()
     sections: Entries = {
         "cardan": VERSION,
         "name": thing.name,
         "gravity": _numbers(thing.gravity),
+        "tables": {},
         "bodies": {body.name: _body(thing, body) for body in thing.bodies},
         "ground": {"shape": _shapes(thing.ground_shapes)} if thing.ground_shapes else {},
         "joints": {joint.name: _joint(joint, body_name) for joint in thing.joints},
         "frames": {frame.name: _frame(frame, body_name) for frame in thing.frames},
-        "forces": {force.name: _force(force, body_name, thing.joints) for force in thing.forces},
-        "constraints": {c.name: _coupling(c, joints) for c in thing.couplings}
-        | {c.name: _constraint(c, body_name) for c in thing.constraints},
+        "forces": {force.name: _force(force, body_name, thing.joints, tables) for force in thing.forces},
+        "constraints": {c.name: _coupling(c, joints, tables) for c in thing.couplings}
+        | {c.name: _constraint(c, body_name, tables) for c in thing.own_constraints},
         "states": _states(thing),
         "actuators": {a.name: _actuator(a) for a in thing.actuators},
         "cut": _cut(thing),
@@ -96,6 +104,7 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
         "losses": _losses(thing),
         "notes": _notes(thing),
     }
+    sections["tables"] = {name: _table(table) for name, table in tables.found.items()}
     return HEADER + block({key: value for key, value in sections.items() if value not in (None, {}, [])})
 
 
@@ -155,6 +164,13 @@ def _actuator(actuator: Actuator) -> Entries:
     entries |= {"gain": number(actuator.gain), "bias": [number(x) for x in actuator.bias]}
     ranges = {"control": actuator.control, "force": actuator.force}
     return entries | {key: [number(x) for x in ends] for key, ends in ranges.items() if ends is not None}
+
+
+def _table(table: Table) -> Entries:
+    entries: Entries = dict(zip("xy", map(_numbers, table.axes), strict=False))
+    entries["z" if len(table.axes) == 2 else "y"] = _numbers(table.values)
+    ends = list(dict.fromkeys(table.ends))
+    return entries | {"smooth": str(table.smooth), "ends": ends[0] if len(ends) == 1 else list(table.ends)}
 
 
 # Bodies, joints, frames.
@@ -381,60 +397,89 @@ def _frame(frame: Frame, body_name: Any) -> Entries:
 # Forces and constraints.
 
 
-def _force(force: Force, body_name: Any, joints: tuple[Joint, ...]) -> Entries:
+def _force(force: Force, body_name: Any, joints: tuple[Joint, ...], tables: WrittenTables) -> Entries:
     kind = force.kind
     if force_kinds().get(kind.in_files) is not kind:
         raise ModelError(
             f"{force.owner}: its kind is not registered; call cd.add_force with it, so that files can name it"
         )
     entries: Entries = {"type": kind.in_files}
-    if kind.on == "joint":
-        entries["joint"] = joints[force.on[0]].name
-    elif kind.bodies == 1:
-        entries["body"] = body_name(force.on[0])
-    elif kind.bodies == 2:
-        entries |= {"body1": body_name(force.on[0]), "body2": body_name(force.on[1])}
-    else:
-        entries["bodies"] = [body_name(b) for b in force.on]
+    entries |= {"joint": joints[force.on[0]].name} if kind.on == "joint" else _bodies(force, body_name)
     if force.function is not None:
-        entries |= function_entries(force, joints)
+        entries |= function_entries(force, joints, tables)
     for name, field in kind.fields.items():
         if field.form not in FUNCTIONS:
             entries |= _field(force, name, field)
     return entries
 
 
-def _field(force: Force, name: str, field: Field) -> Entries:
-    """The entries of one number of a force element; none where it is the default."""
+def _bodies(element: Force | ConstraintElement, body_name: Any) -> Entries:
+    """The bodies of an element, as its kind writes them."""
+    names = [body_name(b) for b in element.on]
+    if element.kind.bodies == 1:
+        return {"body": names[0]}
+    return {"body1": names[0], "body2": names[1]} if element.kind.bodies == 2 else {"bodies": names}
+
+
+def _field(force: Force | ConstraintElement, name: str, field: Field) -> Entries:
+    """The entries of one number of an element; none where it is the default."""
     if field.form == AXES:
         return {name: "body"} if force.numbers["follows"] else {}
+    if name not in force.numbers:
+        return {}
     value = force.numbers[name]
     if field.form == MOMENT_AND_FORCE:
         return {key: _numbers(part) for key, part in (("moment", value[:3]), ("force", value[3:])) if part.any()}
     if field.form == POSE:
         pose = Pose(value, rotation=force.numbers[f"{name}_rotation"])
         return {} if _is_origin(pose) else {name: _pose(pose)}
-    if not field.needed and _same(value, np.broadcast_to(np.asarray(field.default, dtype=float), value.shape)):
+    if (
+        not field.needed
+        and field.default is not None
+        and _same(value, np.broadcast_to(np.asarray(field.default, dtype=float), value.shape))
+    ):
         return {}
     if field.form == SIX_AXES and _same(np.diag(np.diag(value)), value):
         value = np.diag(value)
     return {name: number(value[0]) if value.shape == (1,) else _numbers(value)}
 
 
-def _coupling(coupling: Coupling, joints: list[str]) -> Entries:
+def _coupling(coupling: Coupling, joints: list[str], tables: WrittenTables) -> Entries:
     if coupling.what == "motion":
         entries: Entries = {"type": "motion", "joint": joints[coupling.joints[0]]}
         if coupling.function is None:
             return entries | {"value": number(coupling.offset)}
-        return entries | value_entries(coupling)
+        return entries | value_entries(coupling, tables)
+    unit = {"unit": coupling.unit} if coupling.unit else {}
+    if coupling.is_relation:
+        on = {"type": "relation", "joints": [joints[j] for j in coupling.joints]}
+        return on | value_entries(coupling, tables) | unit
     pairs = zip(coupling.joints, coupling.coefficients, strict=True)
     entries = {"type": "coupling", "coefficients": {joints[j]: number(c) for j, c in pairs}}
-    return entries if _same(coupling.offset, 0.0) else entries | {"offset": number(coupling.offset)}
+    return entries | unit if _same(coupling.offset, 0.0) else entries | unit | {"offset": number(coupling.offset)}
 
 
-def _constraint(constraint: Constraint, body_name: Any) -> Entries:
+def _constraint(constraint: Constraint | ConstraintElement, body_name: Any, tables: WrittenTables) -> Entries:
+    if isinstance(constraint, ConstraintElement):
+        return _constraint_element(constraint, body_name, tables)
     entries: Entries = {"type": "user", "bodies": [body_name(b) for b in constraint.on]}
-    return entries | value_entries(constraint) | ({} if constraint.unit == "m" else {"unit": constraint.unit})
+    return entries | value_entries(constraint, tables) | ({} if constraint.unit == "m" else {"unit": constraint.unit})
+
+
+def _constraint_element(element: ConstraintElement, body_name: Any, tables: WrittenTables) -> Entries:
+    kind = element.kind
+    if constraint_kinds().get(kind.in_files) is not kind:
+        raise ModelError(
+            f"{element.owner}: its kind is not registered; call cd.add_constraint with it, so that files can name it"
+        )
+    entries: Entries = {"type": kind.in_files} | _bodies(element, body_name)
+    entries |= plain_function_entries(element, tables)
+    for name, field in kind.fields.items():
+        if field.form != FUNCTION:
+            entries |= _field(element, name, field)
+    if element.holds != tuple(k for k, row in enumerate(kind.rows) if row.held):
+        entries["holds"] = [kind.rows[k].name for k in element.holds]
+    return entries
 
 
 def _numbers(array: np.ndarray) -> Any:
@@ -452,6 +497,8 @@ def _same(a: Any, b: Any) -> bool:
 
 WIDTH = 100
 """Longest line, in characters, for a table or list on one line."""
+MANY = 9
+"""Numbers of a list past which each has no line of its own."""
 # Words that every YAML reader takes as text.
 PLAIN = re.compile(r"[A-Za-z_](?:[\w./-]| (?=[\w./-]))*", re.ASCII)
 WORDS = {"true", "false", "yes", "no", "on", "off", "null", "nan", "inf"}
@@ -483,6 +530,11 @@ def _entry(key: str, value: Any, depth: int, inline: bool | None = None) -> list
         return [f"{head} {short}"]
     if isinstance(value, dict):
         return [head, *(line for k, v in value.items() for line in _entry(k, v, depth + 1))]
+    if len(value) > MANY and not any(isinstance(item, dict | list) for item in value):
+        blanks = "  " * (depth + 2)
+        return fill(short, WIDTH, initial_indent=f"{head} ", subsequent_indent=blanks, break_on_hyphens=False).split(
+            "\n"
+        )
     return [head, *(line for item in value for line in _item(item, depth + 1))]
 
 

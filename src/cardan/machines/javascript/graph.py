@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 
-from cardan.machines.javascript.operations import OPERATIONS, called
+from cardan.machines.javascript.operations import called, expression, number
 from cardan.program.graph import Graph
 from cardan.program.program import Port
 
@@ -45,17 +44,17 @@ class _StraightLine:
             if not self.uses[k] or op in ("input", "const"):
                 continue
             args = self.graph.args[k]
-            expression = OPERATIONS[op].format(*map(self.operand, args))
+            text = expression(op).format(*map(self.operand, args))
             function = called(op)
             if function is not None:
                 self.functions.add(function)
             depth = 1 + max(self.depth.get(a, 0) for a in args)
             if self.uses[k] == 1 and depth < DEEPEST and k not in self.written_twice:
-                self.text[k] = expression if function is not None else f"({expression})"
+                self.text[k] = text if function is not None else f"({text})"
                 self.depth[k] = depth
             else:
                 name = self.text[k] = "$" + _short(len(lines))
-                lines.append(f"const {name}={expression};")
+                lines.append(f"const {name}={text};")
         return lines
 
     def operand(self, k: int) -> str:
@@ -67,14 +66,6 @@ class _StraightLine:
             port = self.inputs[args[0]]
             return f"{port.name}[{args[1]}]" if port.shape else port.name
         return self.text[k]
-
-
-def number(x: float) -> str:
-    """A number that reads back as the same double, in parentheses if it has a sign."""
-    if math.isnan(x):
-        return "NaN"
-    text = "Infinity" if math.isinf(x) else repr(abs(x)).removesuffix(".0")
-    return f"(-{text})" if math.copysign(1.0, x) < 0 else text
 
 
 def _short(k: int) -> str:

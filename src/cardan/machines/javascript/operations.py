@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import math
 
+from cardan.program.graph import Lookup
+
 # `{0}` and `{1}` are the operands, each a name, a number or an expression in parentheses
 OPERATIONS = {
     "neg": "-{0}",
@@ -79,12 +81,29 @@ _OWN = {
 }  # fmt: skip
 
 
+def expression(op: str) -> str:
+    """The operation as a text with `{0}` and `{1}` for its operands."""
+    return f"{op}[{{0}}]" if isinstance(op, Lookup) else OPERATIONS[op]
+
+
 def called(op: str) -> str | None:
-    """The name of the function that an operation calls, None for an expression."""
+    """The name of the function that an operation calls, or of the array that it reads; None for an expression."""
+    if isinstance(op, Lookup):
+        return op
     name, paren, _ = OPERATIONS[op].partition("(")
     return name if paren and name.isidentifier() else None
 
 
 def definition(name: str) -> str:
-    """The line that defines a function of `OPERATIONS`."""
+    """The line that defines a function of `OPERATIONS`, or an array."""
+    if isinstance(name, Lookup):
+        return f"const {name} = [{','.join(map(number, name.values.tolist()))}];"
     return f"const {name} = {_OWN.get(name, 'Math.' + name)};"
+
+
+def number(x: float) -> str:
+    """A number that reads back as the same double, in parentheses if it has a sign."""
+    if math.isnan(x):
+        return "NaN"
+    text = "Infinity" if math.isinf(x) else repr(abs(x)).removesuffix(".0")
+    return f"(-{text})" if math.copysign(1.0, x) < 0 else text

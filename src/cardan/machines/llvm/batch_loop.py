@@ -72,10 +72,13 @@ drop:
   br label %new
 new:
   %heap = call ptr @malloc(i64 %size)
+  %refused = icmp eq ptr %heap, null
+  br i1 %refused, label %done, label %fresh
+fresh:
   store i64 %size, ptr %heap
   br label %done
 done:
-  %found = phi ptr [%old, %look], [%heap, %new]
+  %found = phi ptr [%old, %look], [%heap, %new], [%heap, %fresh]
   ret ptr %found
 }
 define internal void @memory.give(ptr %heap) {
@@ -352,7 +355,7 @@ class _BatchLoop:
         head = [f"define void @{symbol}(ptr %args, i64 %n, ptr %steps, ptr %row) {{", "entry:"]
         size = self._scratch()
         if size <= _ON_STACK:
-            scratch, free = [f"  %scratch = alloca i8, i64 {size}, align 64"], []
+            scratch, free, ready = [f"  %scratch = alloca i8, i64 {size}, align 64"], [], "entry"
         else:
             self.module.declarations |= {"declare ptr @malloc(i64)", "declare void @free(ptr)"}
             take, give = ("memory.take", "memory.give") if size <= _KEPT else ("malloc", "free")
@@ -360,12 +363,13 @@ class _BatchLoop:
                 self.module.functions["memory.take"] = _MEMORY
             scratch = [
                 f"  %heap = call ptr @{take}(i64 {size + 128})",
+                *self.module.unless_refused(size),
                 "  %heap.i = ptrtoint ptr %heap to i64",
                 "  %heap.up = add i64 %heap.i, 127",  # past the size
                 "  %heap.al = and i64 %heap.up, -64",
                 "  %scratch = inttoptr i64 %heap.al to ptr",
             ]
-            free = [f"  call void @{give}(ptr %heap)"]
+            free, ready = [f"  call void @{give}(ptr %heap)"], "ready"
         axis = 0
         for j, port in enumerate(self.ports):
             axis = self._describe(j, port, axis)
@@ -376,7 +380,7 @@ class _BatchLoop:
         self.lines += [
             "  br label %head",
             "head:",
-            "  %i = phi i64 [0, %entry], [%next, %work]",
+            f"  %i = phi i64 [0, %{ready}], [%next, %work]",
             "  %left = sub i64 %n, %i",
             "  %any = icmp sgt i64 %left, 0",
             "  br i1 %any, label %check, label %done",

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from cardan.machines.llvm.elementary.functions import FUNCTIONS, elementary, sincos
 from cardan.machines.llvm.module import Lines, Module
-from cardan.program.graph import Graph
+from cardan.program.graph import Graph, Lookup
 
 # one LLVM instruction each
 _INSTRUCTIONS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
@@ -274,12 +274,29 @@ class StraightLine(Lines):
             return self.new(f"fadd {v} {x[0]}, {x[0]}")
         if op == "inv":
             return self.new(f"fdiv {v} {t.splat(1.0)}, {x[0]}")
+        if isinstance(op, Lookup):
+            return self._looked_up(op, x[0])
         call = ", ".join(f"{v} {a}" for a in x)
         if op in _INTRINSICS:
             return self.new(f"call {v} {self.module.intrinsic(_INTRINSICS[op], len(x))}({call})")
         if op in _ELEMENTARY:
             return self.new(f"call {v} {elementary(self.module, _ELEMENTARY[op])}({call})")
         return self._logic(op, x)
+
+    def _looked_up(self, array: Lookup, index: str) -> str:
+        """The numbers of an array at indices, which are whole numbers inside it."""
+        t = self.t
+        self.module.data(array, array.values.astype("<f8" if t.bytes == 8 else "<f4"))
+        whole = self.new(f"fptosi {t.vector} {index} to {t.of('i32')}")
+        found = "poison"
+        for lane in range(t.width):
+            own = whole if t.width == 1 else self.new(f"extractelement {t.of('i32')} {whole}, i32 {lane}")
+            place = self.new(f"getelementptr {t.scalar}, ptr @{array}, i32 {own}")
+            value = self.new(f"load {t.scalar}, ptr {place}, align {t.bytes}")
+            if t.width == 1:
+                return value
+            found = self.new(f"insertelement {t.vector} {found}, {t.scalar} {value}, i32 {lane}")
+        return found
 
     def _logic(self, op: str, x: list[str]) -> str:
         """Comparisons and logic: true is the number 1, false is 0, and any number but 0 counts as true."""

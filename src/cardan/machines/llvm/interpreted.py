@@ -199,6 +199,7 @@ def _memory(size: int, module: Module) -> tuple[list[str], list[str]]:
     module.declarations |= {"declare ptr @malloc(i64)", "declare void @free(ptr)"}
     lines = [
         f"  %heap = call ptr @malloc(i64 {size + 64})",
+        *module.unless_refused(size),
         "  %heap.i = ptrtoint ptr %heap to i64",
         "  %heap.up = add i64 %heap.i, 64",
         "  %heap.al = and i64 %heap.up, -64",

@@ -127,6 +127,21 @@ class Module:
         """Define a table `@name` of integers."""
         self.data(name, table.ravel().astype(np.int32))
 
+    def unless_refused(self, size: int) -> list[str]:
+        """Lines that go on at the label `ready` if there is memory at `%heap`; else they note its size and return.
+
+        Whoever called the code asks `machines.host.refused_memory` afterwards.
+        """
+        self.declarations.add("@cardan.no.memory = external global i64")
+        return [
+            "  %refused = icmp eq ptr %heap, null",
+            "  br i1 %refused, label %no.memory, label %ready",
+            "no.memory:",
+            f"  store atomic i64 {size}, ptr @cardan.no.memory release, align 8",
+            "  ret void",
+            "ready:",
+        ]
+
     @property
     def attributes(self) -> str:
         """Those of functions that are called once: on a card they stand where they are called."""

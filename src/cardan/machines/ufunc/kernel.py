@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.errors import InputError
+from cardan.errors import InputError, OutOfMemoryError
 from cardan.lazy import cached_property
 from cardan.machines.build import Builder
 from cardan.machines.cuda.place import OnHost, Place
-from cardan.machines.host import compiling, few, host, load
+from cardan.machines.host import compiling, few, host, load, refused_memory, takes_memory
 from cardan.machines.ufunc.gufunc import LoopAddresses, make_gufunc, signature
 from cardan.machines.ufunc.threads import get_threads, run_together
 from cardan.machines.waiting import doing
@@ -60,6 +60,7 @@ class _Variant:
         self.code: list[Any] = []
         self.ufunc: np.ufunc | None = None
         self.loop = 0
+        self.takes_memory = False
         self.to_come: dict[bool, FullCode] = {}  # of the wide loop and that on one lane, until it is there
         self.improved: Callable[[], None] = lambda: None  # called when full code is there
 
@@ -86,6 +87,7 @@ class _Variant:
         """Load a loop. One that it replaces stays loaded: a call may be inside it."""
         (loop, rows), held = load(code, "loop", "rows")
         self.code.append(held)
+        self.takes_memory |= takes_memory(code)
         if self.ufunc is None:
             self.loop = loop
             self.ufunc = make_gufunc(self.builder.compiled, loop, self.loops, self.dtype, self.code)
@@ -245,6 +247,7 @@ class Kernel:
         full_code, begin = self._variants[dtype].to_come.get(wide), perf_counter()
         try:
             result = self._evaluate(ufunc, arrays, batch, out, dtype, threads)
+            self._require_memory()
         except (ValueError, TypeError) as error:
             raise explain(self.program, args, out, dtype, str(error)) from None
         if full_code is not None:
@@ -294,7 +297,7 @@ class Kernel:
         sizes = [port.size for port in self.program.inputs]
         scant = few(host().lanes("double"))
         self._floor = 0 if variant.loops.row else scant * sizes[0]
-        ufunc = variant.ufunc
+        ufunc: Any = self._checked(variant.ufunc) if variant.takes_memory else variant.ufunc
         assert ufunc is not None
 
         def watched(*args: Any, **given: Any) -> Any:
@@ -305,6 +308,23 @@ class Kernel:
 
         self._fast = ufunc if self._look is None or self._calls >= WATCHED else watched
         self._limit = max(sizes) * (self._rows_worth_splitting() if variant.loops.wide else scant)
+
+    def _checked(self, ufunc: Any) -> Callable[..., Any]:
+        """A ufunc whose code asks the system for memory, with an error if there is none."""
+
+        def checked(*args: Any, **given: Any) -> Any:
+            result = ufunc(*args, **given)
+            self._require_memory()
+            return result
+
+        return checked
+
+    def _require_memory(self) -> None:
+        if size := refused_memory():
+            raise OutOfMemoryError(
+                f"{self.program.name}: the system has not given the {size / 1e6:,.0f} MB that each thread needs to "
+                "compute a few rows at a time; use fewer threads (cd.set_threads), free memory, or take a smaller model"
+            )
 
     def _rows_worth_splitting(self) -> int:
         """From how many rows on a batch is split."""

@@ -96,6 +96,8 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
     model = thing if isinstance(thing, Model) else thing.model
     if sliders is not None and isinstance(sliders, str):
         raise InputError(f"page: sliders is a list of names such as ['crank.mass'], got {sliders!r}")
+    if model.laws:
+        return PageProgram({"reason": LAWS})
     if not model.nv or (model.nv > MOST_RATES and (sliders or not _is_looped(model))):
         if sliders:
             model.unbound.free(*(name for name in sliders if name not in model.parameters.names))
@@ -161,6 +163,12 @@ def simulated(thing: Model | Trajectory, sliders: Sequence[str] | None = None) -
     if model.values is not None:
         p[: model.parameters.size] = model.values
     return Simulated(_programs(model, pulled, holds, start.q), named, p, pull, holds, start)
+
+
+LAWS = (
+    "This page does not simulate: the model has stops, friction that sticks or locks, whose modes change at events; it "
+    "shows the run."
+)
 
 
 def _left_out(model: Model) -> str:

@@ -63,6 +63,10 @@ def dataset(run: Trajectory, names: Iterable[str], axes: Iterable[str] = ()) -> 
         made["tau"] = variable(run._metadata.labels, "tau", systems if run.tau.ndim > 1 else (), run.tau)
     if run._model is not None:
         made |= parameter_variables(run._model, run.batch)
+    if run.parameters is not None:
+        made[CHANGING] = (*systems, when, "parameter"), run.parameters, changing_words()
+        if run._model is not None:
+            made |= parameter_names(run._model)
     made |= event_variables(run.events, run.batch, run._metadata.labels)
     if run.knots is not None:
         made |= knot_variables(run.knots, run.batch, run._metadata.labels)
@@ -120,14 +124,27 @@ def system_axes(batch: tuple[int, ...]) -> tuple[str, ...]:
 
 def parameter_variables(model: Model, batch: tuple[int, ...]) -> dict[str, Any]:
     """Values and names of the free parameters; empty if they have no values."""
-    free, values = model.parameters, model.values
+    values = model.values
     if values is None:
         return {}
-    names = [p.name if p.size == 1 else f"{p.name}[{k}]" for p in free for k in range(p.size)]
     lead = () if values.ndim == 1 else system_axes(batch)
     values = values if values.ndim == 1 else np.broadcast_to(values, (*batch, values.shape[-1]))
     words = {"long_name": "values of the free parameters", "units": "SI"}
-    return {"parameter_value": ((*lead, "parameter"), values, words), "parameter_name": ("parameter", _text(names))}
+    return {"parameter_value": ((*lead, "parameter"), values, words), **parameter_names(model)}
+
+
+CHANGING = "parameter_over_time"
+
+
+def changing_words() -> dict[str, str]:
+    """Attributes of the parameters of a run that changes them."""
+    return {"long_name": "free parameters, which the run changes", "units": "SI"}
+
+
+def parameter_names(model: Model) -> dict[str, Any]:
+    """Names along the dimension `parameter`."""
+    names = [p.name if p.size == 1 else f"{p.name}[{k}]" for p in model.parameters for k in range(p.size)]
+    return {"parameter_name": ("parameter", _text(names))}
 
 
 def event_variables(events: Iterable[EventRecord], batch: tuple[int, ...], labels: Labels) -> dict[str, Any]:
@@ -136,7 +153,16 @@ def event_variables(events: Iterable[EventRecord], batch: tuple[int, ...], label
     if not events:
         return {}
     numbers = [int(np.ravel_multi_index(e.index, batch)) if batch else 0 for e in events]
-    return {
+    more: dict[str, Any] = {}
+    if any(e.changed for e in events):
+        after = [e.v_after if e.v_after is not None else np.full(np.shape(e.v), np.nan) for e in events]
+        more["event_v_after"] = variable(labels, "v", ("event",), np.stack(after))
+        size = max(0 if e.p is None else len(e.p) for e in events)
+        for name in ("p", "p_after") if size else ():
+            rows = [getattr(e, name) for e in events]
+            values = np.stack([np.full(size, np.nan) if x is None else x for x in rows])
+            more[f"event_{name}"] = ("event", "parameter"), values, changing_words()
+    return more | {
         "event_name": ("event", _text([e.name for e in events])),
         "event_system": ("event", np.array(numbers), {"long_name": "number of the system, batch axes flattened"}),
         "event_time": ("event", np.array([e.time for e in events], dtype=float), {"units": "s"}),
@@ -148,7 +174,12 @@ def event_variables(events: Iterable[EventRecord], batch: tuple[int, ...], label
 def knot_variables(knots: Knots, batch: tuple[int, ...], labels: Labels) -> dict[str, Any]:
     """States at the breaks of a run, along the dimension `knot`."""
     words = {"units": "s", "long_name": "time of a break, and just before and after it"}
-    return {
+    more: dict[str, Any] = {}
+    if knots.after is not None:
+        more["knot_after"] = variable(labels, "v", (*system_axes(batch), "knot"), knots.after)
+    if knots.p is not None and knots.p.shape[-1]:
+        more["knot_p"] = (*system_axes(batch), "knot", "jump_side", "parameter"), knots.p, changing_words()
+    return more | {
         "knot_time": (("knot", "knot_side"), knots.time, words),
         "knot_q": variable(labels, "q", (*system_axes(batch), "knot"), knots.q),
         "knot_v": variable(labels, "v", (*system_axes(batch), "knot"), knots.v),
@@ -178,6 +209,8 @@ def run_of(data: xr.Dataset, model: Model | None, path: Any) -> Trajectory:
         json.loads(stated["settings"]), json.loads(stated["statistics"]),
     )  # fmt: skip
     arrays = {name: data.variables[name] for name in ("time", "q", "v")}
+    if CHANGING in data.variables:
+        arrays["p"] = data.variables[CHANGING]
     batch = tuple(arrays["q"].shape[:-2])
     tau = data.variables["tau"].values if "tau" in data.variables else None
     if model is not None and "parameter_value" in data.variables:
@@ -192,9 +225,12 @@ def run_of(data: xr.Dataset, model: Model | None, path: Any) -> Trajectory:
     outcome = data.variables["outcome"].values.astype(str)
     events = [EventRecord(*fields) for fields in _events_in(data, batch)]
     stored = "knot_time" in data.variables
-    knots = Knots(*(data.variables[f"knot_{name}"].values for name in ("time", "q", "v"))) if stored else None
+    more = (data.variables[f"knot_{k}"].values if f"knot_{k}" in data.variables else None for k in ("after", "p"))
+    known = (data.variables[f"knot_{name}"].values for name in ("time", "q", "v")) if stored else ()
+    knots = Knots(*known, *more) if stored else None
     run = Trajectory.__new__(Trajectory)._fill(metadata, given, arrays, tau, events, outcome, computed, knots)
     run._stored, run._no_model = {name: row for name, (_, row) in named.items()}, why
+    run._changes = "p" in arrays or any(event.changed for event in events)
     return run
 
 
@@ -221,13 +257,20 @@ def _labels(data: xr.Dataset) -> Labels:
 
 
 def _events_in(data: xr.Dataset, batch: tuple[int, ...]) -> Iterator[tuple[Any, ...]]:
-    """Fields of the events in a dataset: name, system, time, q, v."""
+    """Fields of the events in a dataset, in the order of `EventRecord`."""
     if "event_name" not in data.variables:
         return
     name, number, time, q, v = (data.variables[f"event_{k}"].values for k in ("name", "system", "time", "q", "v"))
+    kept = {
+        k: data.variables[f"event_{k}"].values for k in ("p", "v_after", "p_after") if f"event_{k}" in data.variables
+    }
+    none = np.zeros(0)  # of a model without parameters
     for k in range(len(name)):
         system = tuple(map(int, np.unravel_index(int(number[k]), batch))) if batch else ()
-        yield str(name[k]), system, float(time[k]), q[k], v[k]
+        changed = "v_after" in kept and np.isfinite(kept["v_after"][k]).all()
+        p = kept["p"][k] if "p" in kept else none if "v_after" in kept else None
+        jump = (kept["v_after"][k], kept["p_after"][k] if "p_after" in kept else none) if changed else (None, None)
+        yield str(name[k]), system, float(time[k]), q[k], v[k], p, *jump
 
 
 # Tables.

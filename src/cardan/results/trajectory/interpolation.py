@@ -49,16 +49,20 @@ _KERNELS: KernelSlot[str] = KernelSlot("rates and second derivatives of the conf
 class Knots:
     """States at the breaks of a run, where forces jump: `time` (k, 3), s, of each, and just before and after it.
 
-    `q` (..., k, nq) and `v` (..., k, nv) are NaN where a system did not get that far.
+    `q` (..., k, nq) and `v` (..., k, nv) are NaN where a system did not get that far. Of a run that changes parameters
+    `after` (..., k, nv) are the velocities after each break, and `p` (..., k, 2, np) the parameters before and after.
     """
 
     time: np.ndarray
     q: np.ndarray
     v: np.ndarray
+    after: np.ndarray | None = None
+    p: np.ndarray | None = None
 
     def part(self, index: Any) -> Knots:
         """Those of part of the batch."""
-        return Knots(self.time, self.q[index], self.v[index])
+        more = (None if x is None else x[index] for x in (self.after, self.p))
+        return Knots(self.time, self.q[index], self.v[index], *more)
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,15 @@ class _Nodes:
     v: np.ndarray
     a: np.ndarray
     count: np.ndarray
+    p: np.ndarray | None = None
+    """Free parameters (B, n, np) of a run that changes them."""
+
+    def model(self, run: Trajectory, which: np.ndarray, ends: tuple[np.ndarray, np.ndarray], s: np.ndarray) -> Model:
+        """The model at parts `s` (m,) between two nodes, by their numbers (m,), of some systems (m,)."""
+        if self.p is None:
+            return _model_of(run, which)
+        first, last = (self.p[which, k] for k in ends)
+        return with_values(run.model, first + s[:, None] * (last - first))
 
 
 def states_at(run: Trajectory, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -95,7 +108,7 @@ def states_at(run: Trajectory, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     ends = tuple(x[which, k] for k in (k0, k1) for x in (nodes.q, nodes.v, nodes.a))
     h = times[which, k1] - times[which, k0]
     s = np.where(h > 0, (t[column] - times[which, k0]) / np.where(h > 0, h, 1.0), 1.0)
-    found_q, found_v = interpolate(_model_of(run, which), ends, h, s, t[column])
+    found_q, found_v = interpolate(nodes.model(run, which, (k0, k1), s), ends, h, s, t[column])
     found_v[h == 0] = nodes.v[which, k1][h == 0]
     _warn_of_sparse_samples(run, nodes, which, k0)
     every = []
@@ -107,29 +120,70 @@ def states_at(run: Trajectory, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _nodes(run: Trajectory) -> _Nodes:
-    """The samples, and the state at every break twice: with the accelerations just before and just after it."""
+    """The samples, and the state at every break and jump twice: just before and just after it."""
     n, B = run.time.shape[-1], max(int(np.prod(run.batch)), 1)
     time = np.broadcast_to(run.time, run.valid.shape).reshape(B, n)
     q, v, a = (x.reshape(B, n, x.shape[-1]) for x in (run.q, run.v, run.a))
-    knots, valid = run.knots, run.valid.reshape(B, n)
-    if knots is None:
-        return _Nodes(time, q, v, a, valid.sum(axis=-1))
-    k = len(knots.time)
-    kq, kv = (x.reshape(B, k, x.shape[-1]) for x in (knots.q, knots.v))
-    there = np.isfinite(kq).all(axis=-1) & np.isfinite(kv).all(axis=-1)
-    system, _ = np.nonzero(there)
-    at = np.where(there, knots.time[:, 0], np.nan)
-    parts = [[np.where(valid, time, np.nan), q, v, a]]
-    for side in (1, 2):
-        ka = np.full((B, k, a.shape[-1]), np.nan)
-        aside = np.broadcast_to(knots.time[:, side], there.shape)[there]
-        ka[there] = _accelerations(run, system, kq[there], kv[there], aside)
-        parts.insert(0 if side == 1 else 2, [at, kq, kv, ka])
-    time, q, v, a = (np.concatenate([part[i] for part in parts], axis=1) for i in range(4))
+    p = None if run.parameters is None else run.parameters.reshape(B, n, -1)
+    valid = run.valid.reshape(B, n)
+    between = [_break_sides(run, B)] if run.knots is not None else []
+    between += [_jump_sides(run, B)] if any(event.changed for event in run.events) else []
+    if not between:
+        return _Nodes(time, q, v, a, valid.sum(axis=-1), p)
+    none = np.zeros((B, n, 0))
+    before, after = ([pair[side] for pair in between] for side in (0, 1))
+    parts = [*before, [np.where(valid, time, np.nan), q, v, a, none if p is None else p], *after]
+    time, q, v, a, found = (np.concatenate([part[i] for part in parts], axis=1) for i in range(5))
     order = np.argsort(time, axis=1, kind="stable")  # at one time: before the break, a sample, after it
     time = np.take_along_axis(time, order, axis=1)
-    q, v, a = (np.take_along_axis(x, order[..., None], axis=1) for x in (q, v, a))
-    return _Nodes(time, q, v, a, np.isfinite(time).sum(axis=-1))
+    q, v, a, found = (np.take_along_axis(x, order[..., None], axis=1) for x in (q, v, a, found))
+    return _Nodes(time, q, v, a, np.isfinite(time).sum(axis=-1), None if p is None else found)
+
+
+def _break_sides(run: Trajectory, B: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """Times (B, k), states, accelerations and parameters at the breaks, just before and just after."""
+    knots = run.knots
+    assert knots is not None
+    k = len(knots.time)
+    rates = knots.v if knots.after is None else knots.after
+    p = np.zeros((B, k, 2, 0)) if knots.p is None or run.parameters is None else knots.p.reshape(B, k, 2, -1)
+    q, *both = (x.reshape(B, k, x.shape[-1]) for x in (knots.q, knots.v, rates))
+    there = np.isfinite(q).all(axis=-1) & np.isfinite(both[0]).all(axis=-1)
+    at = np.where(there, knots.time[:, 0], np.nan)
+    aside = [np.broadcast_to(knots.time[:, side], there.shape) for side in (1, 2)]
+    first, last = ([at, q, v, _moving(run, there, q, v, t, p[:, :, j]), p[:, :, j]]
+                   for j, (v, t) in enumerate(zip(both, aside, strict=True)))  # fmt: skip
+    return first, last
+
+
+def _jump_sides(run: Trajectory, B: int) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The same at the events that changed rates or parameters: k of the system that met most."""
+    met: list[list[Any]] = [[] for _ in range(B)]
+    for event in run.events:
+        if event.changed:
+            met[int(np.ravel_multi_index(event.index, run.batch)) if run.batch else 0].append(event)
+    k, size = max(map(len, met)), 0 if run.parameters is None else run.parameters.shape[-1]
+    t, q = np.full((B, k), np.nan), np.full((B, k, run.q.shape[-1]), np.nan)
+    v, p = np.full((B, k, 2, run.v.shape[-1]), np.nan), np.full((B, k, 2, size), np.nan)
+    for b, events in enumerate(met):
+        for j, event in enumerate(events):
+            t[b, j], q[b, j], v[b, j] = event.time, event.q, (event.v, event.v_after)
+            if size:
+                p[b, j] = event.p, event.p_after
+    there = np.isfinite(t)
+    first, last = ([t, q, v[:, :, j], _moving(run, there, q, v[:, :, j], t, p[:, :, j]), p[:, :, j]] for j in (0, 1))
+    return first, last
+
+
+def _moving(
+    run: Trajectory, there: np.ndarray, q: np.ndarray, v: np.ndarray, t: np.ndarray, p: np.ndarray
+) -> np.ndarray:
+    """Accelerations (B, k, nv) at states and times (B, k) with parameters (B, k, np), where they are `there`."""
+    system, _ = np.nonzero(there)
+    model = with_values(run.model, p[there]) if p.shape[-1] else _model_of(run, system)
+    a = np.full(v.shape, np.nan)
+    a[there] = _accelerations(run, model, system, q[there], v[there], t[there])
+    return a
 
 
 def _model_of(run: Trajectory, system: np.ndarray) -> Model:
@@ -141,11 +195,13 @@ def _model_of(run: Trajectory, system: np.ndarray) -> Model:
     return with_values(model, values.reshape(-1, values.shape[-1])[system])
 
 
-def _accelerations(run: Trajectory, system: np.ndarray, q: np.ndarray, v: np.ndarray, t: np.ndarray) -> np.ndarray:
-    """Accelerations (m, nv) of some systems (m,) at states (m, nq), (m, nv) and times (m,)."""
+def _accelerations(
+    run: Trajectory, model: Model, system: np.ndarray, q: np.ndarray, v: np.ndarray, t: np.ndarray
+) -> np.ndarray:
+    """Accelerations (m, nv) of some systems (m,) at states (m, nq), (m, nv) and times (m,); the model is at their p."""
     tau = None if run.tau is None else np.broadcast_to(run.tau, (*run.batch, v.shape[-1])).reshape(-1, v.shape[-1])
     drives = None if tau is None else tau[system]
-    return np.asarray(forward_dynamics(_model_of(run, system), q, v, drives, t=t, formulation=run.formulation))
+    return np.asarray(forward_dynamics(model, q, v, drives, t=t, formulation=run.formulation))
 
 
 UNCERTAIN = 1e-3  # of the motion between two samples: a larger error of the interpolation gives a warning
@@ -161,10 +217,12 @@ def _warn_of_sparse_samples(run: Trajectory, nodes: _Nodes, which: np.ndarray, k
     k1 = np.minimum(k0 + 1, nodes.count[which] - 1)
     t0, t1 = nodes.time[which, k0], nodes.time[which, k1]
     ends = tuple(x[which, k] for k in (k0, k1) for x in (nodes.q, nodes.v, nodes.a))
-    h, half, model = t1 - t0, np.full(len(t0), 0.5), _model_of(run, which)
+    h, half = t1 - t0, np.full(len(t0), 0.5)
+    model = nodes.model(run, which, (k0, k1), half)
     q, v, bent = _hermite(model, ends, h, half)
     with np.errstate(all="ignore"):
-        second = _kernel(model, configuration_acceleration)(q, v, _accelerations(run, which, q, v, (t0 + t1) / 2))
+        a = _accelerations(run, model, which, q, v, (t0 + t1) / 2)
+        second = _kernel(model, configuration_acceleration)(q, v, a)
         off = h[:, None] ** 2 / 24 * np.abs(bent - second)
         moved = np.maximum(np.abs(ends[3] - ends[0]), h[:, None] * np.abs(rates(model, q, v)))
     units = np.array(labels_of(run.model).coordinate_unit)

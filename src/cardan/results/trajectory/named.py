@@ -4,9 +4,12 @@ A name is an element's and, after a dot, what is read off it:
 
     tree and cut joints      coordinate, rate, acceleration (tree joints), reaction_force, reaction_moment
     bodies and frames        position, velocity, acceleration, angular_velocity, in ground axes
+    stops, contacts, locks   force along their rows, gap; mode and direction as parameters, of event-driven runs
     force elements           as their kind declares (`model.force`): length, rate, force or torque, power, energy
     motions and couplings    rate, force or torque, power
     constraints of one's own force
+    constraint elements      force, along each of their rows; point of contact
+    free parameters          their own name, `spring.stiffness`
 
 Where two elements have the same name and share a reading, the names have the kind before them: `body arm.acceleration`.
 """
@@ -23,10 +26,16 @@ import numpy as np
 from cardan.formulation.readings import bodies_read, element_readings, measured_joints, readings
 from cardan.functions.constraints import multipliers
 from cardan.functions.kinematics import body_poses, body_twists
+from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.force import Coupling
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
+from cardan.model.modes import has_modes
+from cardan.model.parameter import Parameter
+from cardan.model.row import Law
 from cardan.results.trajectory.quantities import XYZ, SampledStates
+from cardan.structure.dynamics import law_kernel
+from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity, time_argument
 
 if TYPE_CHECKING:
@@ -78,19 +87,24 @@ def _rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
     """Kind of the element and row, element by element."""
     for coupling in model.couplings:
         yield from ((coupling.what, row) for row in _coupling_rows(model, coupling))
-    rows = [row.owner for row in model.rows]
-    for constraint in model.constraints:
-        k = rows.index(constraint.owner)
-        words = f"{constraint.owner}: force, or torque, that keeps it"
-        row = NamedQuantity(f"{constraint.name}.force", (), (model.rows[k].force_unit,), words, _part("row_forces", k))
-        yield "constraint", row
+    first = len(model.rows) - len(model.constraints)
+    for own in model.own_constraints:
+        rows = [k for k, c in enumerate(model.constraints, first) if own in (c, c.element)]
+        labels = tuple(own.kind.rows[k].name for k in own.holds) if isinstance(own, ConstraintElement) else ("",)
+        units = tuple(model.rows[k].force_unit for k in rows)
+        several = labels != ("",)
+        words = f"{own.owner}: force, or torque, that keeps it"
+        of = _part("row_forces", slice(rows[0], rows[-1] + 1) if several else rows[0])
+        yield "constraint", NamedQuantity(f"{own.name}.force", labels if several else (), units, words, of)
+    if has_modes(model):
+        yield from _law_rows(model)
     at = 0
     for reading in element_readings(model):
         place = slice(at, at + reading.size) if reading.labels else at
         of = _part("readings", place)
-        name = f"{reading.force.name}.{reading.name}"
-        words = f"{reading.force.owner}: {reading.meaning}"
-        yield reading.force.kind.name, NamedQuantity(name, reading.labels, reading.units, words, of)
+        name = f"{reading.element.name}.{reading.name}"
+        words = f"{reading.element.owner}: {reading.meaning}"
+        yield reading.element.kind.name, NamedQuantity(name, reading.labels, reading.units, words, of)
         at += reading.size
     for j in range(len(model.joints)):
         yield from (("joint", row) for row in _joint_rows(model, j))
@@ -98,6 +112,42 @@ def _rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
         yield from (("body", row) for row in _body_rows("body", name))
     for name in model.frame_names:
         yield from (("frame", row) for row in _body_rows("frame", name))
+    for parameter in model.parameters:
+        yield "parameter", _parameter_row(model, parameter)
+
+
+def _law_rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
+    """Forces of elements with laws along their rows, and gaps."""
+    at, m = 0, len(model.lawful_rows)
+    for law in model.laws:
+        rows, labels = law.labels(model.joints), law.names if len(law.rows) > 1 else ()
+        place: Any = slice(at, at + len(rows)) if labels else at
+        units = tuple(row.force_unit for row in rows)
+        words = f"{law.owner}: force, or torque, along its rows; positive opens a gap"
+        yield law.what, NamedQuantity(f"{law.name}.force", labels, units, words, _part("laws", place))
+        gaps = [k for k, own in enumerate(law.laws) if own is Law.UNILATERAL]
+        if gaps:
+            labels = tuple(law.names[k] for k in gaps) if len(gaps) > 1 else ()
+            place = [m + at + k for k in gaps] if labels else m + at + gaps[0]
+            units = tuple(rows[k].unit for k in gaps)
+            yield law.what, NamedQuantity(f"{law.name}.gap", labels, units, f"{law.owner}: gap", _part("laws", place))
+        at += len(rows)
+
+
+def _parameter_row(model: Model, parameter: Parameter) -> NamedQuantity:
+    """A free parameter over time: constant, unless the run changes it."""
+    labels = tuple(".".join(map(str, place)) for place in np.ndindex(parameter.shape)) if parameter.shape else ()
+    at = model.parameters.slice_of(parameter.name)
+
+    def values(run: Trajectory) -> np.ndarray:
+        own = run.parameters
+        if own is None:
+            p = run.model.parameters.nominal if run.model.values is None else run.model.values
+            own = np.where(run.valid[..., None], p[..., None, :], np.nan)
+        return own[..., at] if labels else own[..., at.start]
+
+    units = (parameter.unit,) * max(len(labels), 1)
+    return NamedQuantity(parameter.name, labels, units, f"free parameter {parameter.name}", values)
 
 
 def _part(what: str, place: Any) -> Callable[[Trajectory], np.ndarray]:
@@ -148,6 +198,11 @@ def _coupling_rows(model: Model, coupling: Coupling) -> Iterator[NamedQuantity]:
     units = tuple("N m" if unit == "rad/s" else "N" for unit in rates)
     labels = names if len(names) > 1 else ()
     k = [row.owner for row in model.rows].index(coupling.owner)
+    if coupling.is_relation or coupling.unit:
+        words = f"{coupling.owner}: force, or torque, that keeps it"
+        of = _part("row_forces", k)
+        yield NamedQuantity(f"{coupling.name}.force", (), (model.rows[k].force_unit,), words, of)
+        return
     factor = coupling.coefficients if labels else coupling.coefficients[0]
 
     def force(run: Trajectory) -> np.ndarray:
@@ -189,9 +244,17 @@ def _row_forces(s: SampledStates) -> np.ndarray:
     return -np.asarray(multipliers(s.model, s.q, s.v, s.tau, t=s.t))
 
 
+def _laws(s: SampledStates) -> np.ndarray:
+    """Forces and then gaps (..., n, 2 m) of the m rows with laws."""
+    tau = np.zeros(s.model.nv) if s.tau is None else s.tau
+    kernel = law_kernel(s.model, formulation_of(s.model, s.formulation))
+    return np.asarray(kernel(s.q, s.v, tau, *time_argument(s.model, s.t)))
+
+
 SAMPLED: dict[str, Callable[[SampledStates], np.ndarray]] = {
     "readings": _readings,
     "row_forces": _row_forces,
+    "laws": _laws,
 }
 """What named quantities are part of."""
 

@@ -20,12 +20,15 @@ from cardan.integrate.stepper import Outcome
 from cardan.model.model import Model
 from cardan.model.values import array, batch, whole
 from cardan.results.trajectory.files import (
+    CHANGING,
     OF_FILES,
     NetCDF,
+    changing_words,
     event_variables,
     header,
     knot_variables,
     load_run,
+    parameter_names,
     parameter_variables,
     require_suffix,
     system_axes,
@@ -50,6 +53,7 @@ class Store(contextlib.AbstractContextManager["Store"]):
         method: the integrator.
         formulation: the formulation in which accelerations and reactions are computed.
         settings: of the integrator; numbers and strings, stored with the run.
+        changes: whether the run changes free parameters, so that `write` takes them with every sample.
         overwrite: whether an existing file may be replaced.
 
     Only the part being written is in memory. Systems that are never written are NaN, with the outcome "not computed".
@@ -60,7 +64,7 @@ class Store(contextlib.AbstractContextManager["Store"]):
     def __init__(
         self, path: str | os.PathLike[str], model: Model, time: Any, batch_size: int | tuple[int, ...], *,
         tau: Any = None, values: Any = None, method: str = "", formulation: str = "spatial",
-        settings: Mapping[str, Any] | None = None, overwrite: bool = False,
+        settings: Mapping[str, Any] | None = None, changes: bool = False, overwrite: bool = False,
     ) -> None:  # fmt: skip
         require_suffix(path, ".nc", "NetCDF")
         if not isinstance(model, Model):
@@ -81,6 +85,7 @@ class Store(contextlib.AbstractContextManager["Store"]):
             raise InputError(
                 f"store: tau must have the shape {(model.nv,)} or {(*self.batch, model.nv)}, got {self._tau.shape}"
             )
+        self._changes = changes and bool(model.parameters)
         self._outcome = np.full(self.batch_size, Outcome.NOT_COMPUTED.text, dtype=object)
         self._events: list[EventRecord] = []
         self._knots: Knots | None = None
@@ -92,13 +97,14 @@ class Store(contextlib.AbstractContextManager["Store"]):
 
     def write(
         self, first: int, q: Any, v: Any, *, time: Any = None, outcome: Iterable[str] = (),
-        events: Iterable[EventRecord] = (), knots: Knots | None = None,
+        events: Iterable[EventRecord] = (), knots: Knots | None = None, parameters: Any = None,
     ) -> None:  # fmt: skip
         """Write q (k, n, nq) and v (k, n, nv) of the systems `first`, `first + 1`, ...; NaN after a system's end.
 
         Systems of a batch with several axes count with the last axis fastest. `time` (k, n) is needed if the systems
         have their own times. `outcome` has a string for each of the k systems. `events` carry the index of their system
-        in the whole batch. `knots` are the states of the k systems at breaks.
+        in the whole batch. `knots` are the states of the k systems at breaks, `parameters` (k, n, np) the free
+        parameters of a run that changes them.
         """
         whole("store", "first", first, least=0)
         parts = {"q": array("store", "q", q), "v": array("store", "v", v)}
@@ -110,7 +116,9 @@ class Store(contextlib.AbstractContextManager["Store"]):
                 "with the number of samples instead"
             )
         k = len(parts["q"]) if parts["q"].ndim else 0
-        widths = {"q": (self.model.nq,), "v": (self.model.nv,), "time": ()}
+        if self._changes:
+            parts[CHANGING] = array("store", "parameters", np.nan if parameters is None else parameters)
+        widths = {"q": (self.model.nq,), "v": (self.model.nv,), "time": (), CHANGING: (self.model.parameters.size,)}
         for name, part in parts.items():
             wanted = (k, self.samples, *widths[name])
             if part.shape != wanted:
@@ -127,9 +135,12 @@ class Store(contextlib.AbstractContextManager["Store"]):
         self._events += [replace(event, system=event.index) for event in events]
         if knots is not None:
             if self._knots is None:
-                empty = (np.full((self.batch_size, *x.shape[1:]), np.nan) for x in (knots.q, knots.v))
-                self._knots = Knots(knots.time, *empty)
-            self._knots.q[first : first + k], self._knots.v[first : first + k] = knots.q, knots.v
+                given = (knots.q, knots.v, knots.after, knots.p)
+                empty = [None if x is None else np.full((self.batch_size, *x.shape[1:]), np.nan) for x in given]
+                self._knots = Knots(knots.time, *empty)  # type: ignore[arg-type]
+            for name in ("q", "v", "after", "p"):
+                if (part := getattr(knots, name)) is not None:
+                    getattr(self._knots, name)[first : first + k] = part
 
     def finish(self, statistics: Mapping[str, Any] | None = None) -> Trajectory:
         """Put the file in its place and return the run, whose arrays are read from the file on first use."""
@@ -178,6 +189,7 @@ class Store(contextlib.AbstractContextManager["Store"]):
         if self._tau is not None:
             made["tau"] = variable(labels, "tau", system_axes(self.batch) if self._tau.ndim > 1 else (), self._tau)
         made |= parameter_variables(self.model, self.batch) | model_variables(self.path, self.model)
+        made |= parameter_names(self.model) if self._changes else {}
         head = header(self._metadata, self.batch, self._time, np.full(self.batch, ""), made, OF_FILES)
         file.add(head.drop_vars("outcome"))
         systems = dict(zip(system_axes(self.batch), self.batch, strict=True))
@@ -185,6 +197,9 @@ class Store(contextlib.AbstractContextManager["Store"]):
             file.empty("time", systems, {when: self.samples}, {"units": "s", "long_name": "time"})
         for name, axis, size in (("q", "coordinate", self.model.nq), ("v", "rate", self.model.nv)):
             file.empty(name, systems, {when: self.samples, axis: size}, variable(labels, name, (), None)[2])
+        if self._changes:
+            own = {when: self.samples, "parameter": self.model.parameters.size}
+            file.empty(CHANGING, systems, own, changing_words())
 
     def _end(self, statistics: Mapping[str, Any]) -> None:
         """Add outcomes, events and statistics, which are known only at the end."""
@@ -192,8 +207,10 @@ class Store(contextlib.AbstractContextManager["Store"]):
         metadata = replace(self._metadata, statistics=dict(statistics))
         events = event_variables(self._events, self.batch, metadata.labels)
         if self._knots is not None:
-            shaped = (x.reshape(*self.batch, *x.shape[1:]) for x in (self._knots.q, self._knots.v))
-            events |= knot_variables(Knots(self._knots.time, *shaped), self.batch, metadata.labels)
+            own = (self._knots.q, self._knots.v, self._knots.after, self._knots.p)
+            shaped = [None if x is None else x.reshape(*self.batch, *x.shape[1:]) for x in own]
+            knots = Knots(self._knots.time, *shaped)  # type: ignore[arg-type]
+            events |= knot_variables(knots, self.batch, metadata.labels)
         last = header(metadata, self.batch, None, outcome, events)
         self._file.add(last.drop_vars(list(last.coords)))
 

@@ -15,12 +15,13 @@ import numpy as np
 
 from cardan.errors import CardanError, FileError
 from cardan.model.model import Model
+from cardan.model.modes import has_modes, with_modes, without_modes
 from cardan.model.shape import Mesh, MeshFile, Shape, shared_parts
 from cardan.model.tree import GROUND
 from cardan.results.trajectory.quantities import Labels, labels_of, with_values
 from cardan.structure.rounding import warn_outside
 
-VARIABLE, WHY = "model_text", "why"
+VARIABLE, WHY, MODES = "model_text", "why", "modes"
 MESHES = ("mesh_vertices", "mesh_faces", "mesh_parts", "mesh_colours")
 MOST_FACES = 40_000  # triangles of all bodies together: half a megabyte
 
@@ -37,6 +38,8 @@ class StoredModel:
     labels: Labels
     values: np.ndarray | None = None
     meshes: tuple[Any, ...] = ()
+    modes: bool = False
+    """Whether the modes of its rows with laws are free parameters of it."""
 
     def read(self) -> Model:
         """The model."""
@@ -53,6 +56,7 @@ class StoredModel:
                         f"its coordinates are {found.coordinate}, those of the run {self.labels.coordinate}"
                     )
             model = _with_meshes(model, *(np.asarray(variable) for variable in self.meshes))
+            model = with_modes(model) if self.modes else model
             return model if self.values is None else with_values(model, self.values)
         except (CardanError, IndexError, TypeError, ValueError) as error:
             why = str(error).removeprefix("YAML text: ")
@@ -73,9 +77,9 @@ def model_variables(path: Any, model: Model | None) -> dict[str, Any]:
         return {}
     from cardan.io.yaml.write import write_yaml
 
-    words = {"long_name": "the model in Cardan's YAML format"}
+    words = {"long_name": "the model in Cardan's YAML format"} | ({MODES: "free"} if has_modes(model) else {})
     try:
-        text = write_yaml(_without_meshes(model.unbound))
+        text = write_yaml(_without_meshes(without_modes(model.unbound)))
     except CardanError as error:
         why = str(error)
         warn_outside(f"{path}: the model is not in the file: {why}; to compute from it give cd.load_run(path, model)")
@@ -138,4 +142,5 @@ def model_in(path: Any, data: Any, labels: Labels) -> tuple[StoredModel | None, 
     text, why = str(variable.values), str(variable.attrs.get(WHY, ""))
     values = data.variables["parameter_value"].values if "parameter_value" in data.variables else None
     meshes = tuple(data.variables[name] for name in MESHES) if MESHES[0] in data.variables else ()
-    return (StoredModel(str(path), text, labels, values, meshes) if text else None), why
+    modes = MODES in variable.attrs
+    return (StoredModel(str(path), text, labels, values, meshes, modes) if text else None), why

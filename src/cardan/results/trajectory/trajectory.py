@@ -57,13 +57,25 @@ ELSEWHERE = {
 
 @dataclass(frozen=True, eq=False)
 class EventRecord:
-    """An event that occurred: its name, its system in a batch (`()` for a single one), time (s) and state."""
+    """An event that occurred: its name, its system in a batch (`()` for a single one), time (s) and state.
+
+    `p` (np,) are the free parameters there, in the order of `model.parameters`, if the run changed any. An event that
+    changed something has the rates `v_after` (nv,) and the parameters `p_after` (np,) after it.
+    """
 
     name: str
     system: tuple[int, ...] | int
     time: float
     q: np.ndarray
     v: np.ndarray
+    p: np.ndarray | None = None
+    v_after: np.ndarray | None = None
+    p_after: np.ndarray | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether it changed rates or parameters, so that the run went on from another state."""
+        return self.v_after is not None
 
     @property
     def index(self) -> tuple[int, ...]:
@@ -117,6 +129,7 @@ class Trajectory:
         settings: of the integrator; numbers and strings, stored with the run.
         statistics: of the integrator; numbers and strings, stored with the run.
         knots: states at the breaks of the run, between which `at` interpolates.
+        parameters: values (..., n, np) of the free parameters at the samples, of a run that changes them.
 
     All other quantities (`a`, `energy`, `reactions`, ...) are computed from the model on first use and cached.
 
@@ -125,12 +138,14 @@ class Trajectory:
     def __init__(
         self, model: Model, time: Any, q: Any, v: Any, *, tau: Any = None, events: Iterable[EventRecord] = (),
         outcome: Any = None, method: str = "", formulation: str = "spatial", settings: Mapping[str, Any] | None = None,
-        statistics: Mapping[str, Any] | None = None, knots: Knots | None = None,
+        statistics: Mapping[str, Any] | None = None, knots: Knots | None = None, parameters: Any = None,
     ) -> None:  # fmt: skip
         if not isinstance(model, Model):
             raise InputError(f"trajectory: model must be a cd.Model, got {type(model).__name__}")
         metadata = Metadata(labels_of(model), method, formulation, dict(settings or {}), dict(statistics or {}))
         arrays = {"time": _numbers("time", time), "q": _numbers("q", q), "v": _numbers("v", v)}
+        if parameters is not None:
+            arrays["p"] = _numbers("parameters", parameters)
         drives = None if tau is None else _numbers("tau", tau)
         self._fill(metadata, model, arrays, drives, events, outcome, knots=knots)
 
@@ -143,6 +158,7 @@ class Trajectory:
         self._metadata, self._given_model, self._arrays, self._knots = metadata, model, arrays, knots
         self._computed: dict[str, Any] = dict(computed or {})
         self._replay: Any = None
+        self._changes = False  # whether events or inputs changed rates or parameters
         self._stored: dict[str, NamedQuantity] = {}
         self._no_model = ""  # why a file has no model
         self.sensitivity: dict[str, Any] = {}
@@ -155,6 +171,10 @@ class Trajectory:
         """Shape of the batch; `()` is a single system."""
         if tuple(arrays["v"].shape) != (*shape[:-1], nv):
             raise InputError(f"trajectory: v must have the shape {(*shape[:-1], nv)}, got {tuple(arrays['v'].shape)}")
+        if "p" in arrays and tuple(arrays["p"].shape[:-1]) != shape[:-1]:
+            raise InputError(
+                f"trajectory: parameters must have the shape {(*shape[:-1], 'np')}, got {tuple(arrays['p'].shape)}"
+            )
         times = tuple(arrays["time"].shape)
         if times not in (shape[-2:-1], shape[:-1]):
             raise InputError(f"trajectory: time must have the shape {shape[-2:-1]} or {shape[:-1]}, got {times}")
@@ -205,6 +225,14 @@ class Trajectory:
     def v(self) -> np.ndarray:
         """Velocities (..., n, nv), rad/s and m/s."""
         return frozen(self._arrays["v"])
+
+    @cached_property
+    def parameters(self) -> np.ndarray | None:
+        """Free parameters (..., n, np) of a run that changes them, in the order of `model.parameters`; else None.
+
+        One of them by name is `run["spring.stiffness"]`.
+        """
+        return frozen(self._arrays["p"]) if "p" in self._arrays else None
 
     @property
     def knots(self) -> Knots | None:
@@ -402,7 +430,8 @@ class Trajectory:
         model, q, v, t, tau = self._require(name), self.q, self.v, self.time, self._tau
         tau = None if tau is None else tau[..., None, :]
         if self.valid.all():
-            found = np.asarray(of(SampledStates(with_time_axis(model), q, v, tau, t, self.formulation)))
+            whole = with_time_axis(model) if self.parameters is None else with_values(model, self.parameters)
+            found = np.asarray(of(SampledStates(whole, q, v, tau, t, self.formulation)))
             return np.broadcast_to(found, (*self.valid.shape, *found.shape[self.valid.ndim :]))
         keep = self.valid
         tau = None if tau is None else np.broadcast_to(tau, v.shape)[keep]
@@ -415,6 +444,8 @@ class Trajectory:
     def model_at(self, keep: np.ndarray) -> Model:
         """The model with one row of free parameters, if it has any, for each sample kept."""
         model = self._require("model")
+        if self.parameters is not None:
+            return with_values(model, self.parameters[keep])
         if model.values is None:
             return model
         values = model.values[..., None, :]
@@ -628,7 +659,7 @@ class Trajectory:
             rows = ~np.isnan(np.asarray(self._arrays["q"][index])).any(axis=-1)
             rows &= ~np.isnan(self.time[index] if self.time.ndim > 1 else self.time)
             keep = slice(int(np.flatnonzero(rows)[-1]) + 1 if rows.any() else 1)
-        part = {name: np.asarray(self._arrays[name][index])[..., keep, :] for name in ("q", "v")}
+        part = {name: np.asarray(x[index])[..., keep, :] for name, x in self._arrays.items() if name != "time"}
         part["time"] = (self.time[index] if self.time.ndim > 1 else self.time)[..., keep]
         n = part["time"].shape[-1]
         computed = {
@@ -646,7 +677,7 @@ class Trajectory:
             computed,
             None if self._knots is None else self._knots.part(index),
         )
-        found._stored, found._no_model = self._stored, self._no_model
+        found._stored, found._no_model, found._changes = self._stored, self._no_model, self._changes
         if self._replay is not None:
             found._replay = self._replay.part(kept.ravel())
         samples = (slice(None),) * kept.ndim + (slice(n),)

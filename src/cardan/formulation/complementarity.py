@@ -1,0 +1,292 @@
+"""The small dense problem of rows with laws (`model.law`), with the other rows solved as always.
+
+With the equality rows solved, accelerations are affine in the forces x (m,) of the rows with laws, and so are the
+reactions of joints:
+
+    a = a0 + Y x        J_c a - gamma_c = b + W x        W = J_c Y (m, m)        R = R0 + R_x x
+
+The same `Y` and `W` serve impulses P: `v+ = v- + Y P`, `u+ = u- + W P`. All is written in the tree's coordinates, in
+which every formulation has the same motion; `algebra.complementarity` solves it.
+
+An impact solves for impulses P of the rows that are closed:
+
+    Newton     u+ + e min(u-, 0) >= 0,  P >= 0, one of them zero
+    Poisson    compression: as with e = 0; then the impulse of compression times e is given back
+
+Friction acts during both. With e of different contacts, or with friction, either law may create energy (T. R. Kane, in
+Dynamics: Theory and Applications, 1985). So the impulses are taken between those of the impact without restitution,
+which never create energy, and those of the law, as near to these as energy allows (docs/decisions/0085). Where more
+rows close than there are freedoms, Newton's law with friction may have no solution; there is no restitution then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cardan.algebra.complementarity import Complementarity, FrictionRows
+from cardan.algebra.matrix import Matrix, as_graph, dot, where, zeros
+from cardan.formulation.dynamics import parts_at, time_port
+from cardan.formulation.elements import Loads, constraint_forces, with_wrenches
+from cardan.formulation.formulation import Parts
+from cardan.formulation.quantity import Inputs, Quantity, fixed
+from cardan.formulation.rows import Rows
+from cardan.formulation.spatial import SPATIAL
+from cardan.model.force import Coupling
+from cardan.model.law import AT_REST, LawfulElement
+from cardan.model.model import Model
+from cardan.model.row import Law
+
+ITERATIONS = 12  # of `Complementarity.iteration`: 99 of 100 random problems of up to nine rows take fewer
+SOLVABLE = 1e-6  # relative residual: with more the law of restitution has no solution, and there is none
+SLOW = 1e-3  # of what a step changes of a sliding velocity: below it counts as at rest
+NEWTON, POISSON = RULES = ("newton", "poisson")
+
+
+@dataclass(frozen=True)
+class LawfulMotion:
+    """How a mechanism in the tree's coordinates answers to the forces x of its rows with laws.
+
+    `a0` (nv,) and `lam0` are accelerations and multipliers of the rows `kept` for x = 0; `Y` (nv, m) and `L` what a
+    unit of each force adds to them.
+    """
+
+    parts: Parts
+    kept: tuple[int, ...]
+    rows: Rows
+    a0: Matrix
+    lam0: Matrix
+    Y: Matrix
+    L: Matrix
+
+    @property
+    def W(self) -> Matrix:
+        """Delassus' matrix (m, m): what forces x add to `J_c a`."""
+        return self.rows.J @ self.Y
+
+    @property
+    def b(self) -> Matrix:
+        """`J_c a0 - gamma_c` (m,)."""
+        return self.rows.J @ self.a0 - self.rows.gamma
+
+    def reaction(self, j: int) -> tuple[Matrix, Matrix]:
+        """`R0` (3,) and `R_x` (3, m) of joint j: the force of its constraint on its child; not along a slide."""
+        import casadi as ca
+
+        parts, m = self.parts, len(self.rows)
+        x = ca.SX.sym("x", m)
+        moving = replace(parts, loads=loads_with(parts, x))
+        every = ca.SX(len(parts.rows), 1)
+        lam = self.lam0 + self.L @ x
+        for k, row in enumerate(self.kept):
+            every[row] = lam[k]
+        force = SPATIAL.wrenches(moving, self.a0 + self.Y @ x, every)[j, 3:].T
+        joint = parts.model.joints[j]
+        if joint.kind.q_units == ("m",):
+            along = as_graph(joint.kind.S(zeros(1, None, x)), x)[3:]
+            force = force - along * (dot(along, force) / dot(along, along))
+        return ca.substitute(force, x, ca.SX.zeros(m)), ca.jacobian(force, x)
+
+
+def lawful_motion(
+    parts: Parts, kept: Sequence[int], f: Matrix | None = None, gamma: Matrix | None = None
+) -> LawfulMotion:
+    """The answer in the tree's coordinates at `parts`; other right sides `f` (nv,), `gamma` of the rows kept."""
+    import casadi as ca
+
+    rows = SPATIAL.lawful_rows(parts.kin, parts.loads, parts.model.nv)
+    m = len(rows)
+    f = parts.f if f is None else f
+    gamma = parts.rows.kept(kept).gamma if gamma is None else gamma
+    a, lam = SPATIAL.solve_for(parts, kept, ca.horzcat(f, rows.J.T), ca.horzcat(gamma, ca.SX(len(kept), m)))
+    return LawfulMotion(parts, tuple(kept), rows, a[:, 0], lam[:, 0], a[:, 1:], lam[:, 1:])
+
+
+def loads_with(parts: Parts, x: Matrix) -> Loads:
+    """The loads with forces x (m,) of the rows with laws."""
+    loads, k = parts.loads, 0
+    for law in parts.model.laws:
+        for row in law.rows:
+            if isinstance(row, Coupling):
+                tau = dict(loads.tau)
+                for j, c in zip(row.joints, map(float, row.coefficients), strict=True):
+                    tau[j] = tau.get(j, type(x)(1, 1)) + c * x[k]
+                loads = Loads(tau, loads.wrenches, loads.t)
+            else:
+                forces = constraint_forces(parts.kin, row, loads.t)
+                loads = with_wrenches(loads, {b: F @ x[k] for b, F in forces.items()})
+            k += 1
+    return loads
+
+
+def row_numbers(model: Model) -> list[tuple[LawfulElement, list[int]]]:
+    """The lawful elements with the numbers of their rows."""
+    found, first = [], 0
+    for law in model.laws:
+        found.append((law, list(range(first, first + len(law.rows)))))
+        first += len(law.rows)
+    return found
+
+
+def rows_of(model: Model, law: Law) -> list[int]:
+    """Numbers of the rows with a law."""
+    return [k for element, rows in row_numbers(model) for k, own in zip(rows, element.laws, strict=True) if own is law]
+
+
+def has_restitution(model: Model) -> bool:
+    """Whether a row has a restitution that is not zero, or free."""
+    free = model.parameters.names
+    laws = [law for law in model.laws if Law.UNILATERAL in law.laws]
+    return any(np.any(law.numbers["restitution"]) or f"{law.name}.restitution" in free for law in laws)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a problem needs beside `W` and `b`, as columns of numbers: one of each for every element with friction.
+
+    `constant` and `coefficient` (nf,) of the bound; `R0` (3 nr,) and `R` (3 nr, m) of the joints whose reactions bound
+    it; `restitution` (m,), zero in rows that have none.
+    """
+
+    constant: Matrix
+    coefficient: Matrix
+    R0: Matrix
+    R: Matrix
+    restitution: Matrix
+
+    def problem(self, model: Model, W: Matrix, b: Matrix, active: Matrix) -> Complementarity:
+        """The problem of these rows."""
+        friction, reactions = [], 0
+        for k, (law, rows) in enumerate((law, rows) for law, rows in row_numbers(model) if law.friction_rows):
+            own = tuple(rows[i] for i in law.friction_rows)
+            normal = None if law.normal is None else rows[law.normal]
+            of_joint: dict[str, Any] = {}
+            if law.joint is not None:
+                at = slice(3 * reactions, 3 * reactions + 3)
+                of_joint, reactions = {"R0": self.R0[at], "R": self.R[at, :]}, reactions + 1
+            friction.append(FrictionRows(own, self.constant[k], self.coefficient[k], normal, **of_joint))
+        unilateral, switched = rows_of(model, Law.UNILATERAL), rows_of(model, Law.SWITCHED)
+        return Complementarity(W, b, unilateral, switched, friction, active)
+
+
+def bounds_at(motion: LawfulMotion, u: Matrix, change: Matrix | None) -> Bounds:
+    """The bounds of friction at rates u (m,) of the rows.
+
+    `change` (m,) is what loads change of the rates in a step; None is an impact, in which forces that are finite do
+    nothing, and only the reactions to impulses count.
+    """
+    import casadi as ca
+
+    model = motion.parts.model
+    constant, coefficient, R0, R = [], [], [ca.SX(0, 1)], [ca.SX(0, len(motion.rows))]
+    e = ca.SX(len(motion.rows), 1)
+    for law, rows in row_numbers(model):
+        for k, own in zip(rows, law.laws, strict=True):
+            if own is Law.UNILATERAL:
+                e[k] = law.number("restitution")
+        if not law.friction_rows:
+            continue
+        sliding = [rows[i] for i in law.friction_rows]
+        speed = ca.fabs(u[sliding[0]]) if len(sliding) == 1 else ca.sqrt(ca.sumsqr(u[sliding]))
+        if change is not None:
+            speed = where(speed <= SLOW * ca.norm_1(change[sliding]), AT_REST / 2, speed)
+        constant.append(0.0 if change is None else law.constant_bound(speed))
+        coefficient.append(law.coefficient(speed))
+        if law.joint is not None:
+            at_rest, of_force = motion.reaction(law.joint)
+            R0.append(0 * at_rest if change is None else at_rest)
+            R.append(of_force)
+    return Bounds(ca.vertcat(ca.SX(0, 1), *constant), ca.vertcat(ca.SX(0, 1), *coefficient), ca.vertcat(*R0),
+                  ca.vertcat(*R), e)  # fmt: skip
+
+
+def second_phase(bounds: Bounds, first: Complementarity, rule: str, u: Matrix, x: Matrix) -> tuple[Matrix, Bounds]:
+    """Rates b (m,) and bounds of the second problem of an impact, after the first one, without restitution, gave x.
+
+    `u` (m,) are the rates before. For Newton's law its unknowns are all forces; for Poisson's those of restitution
+    above what is given back.
+    """
+    import casadi as ca
+
+    e = bounds.restitution
+    if rule == NEWTON:
+        return first.b + e * ca.fmin(u, 0), bounds
+    given = e * x
+    constant = [
+        f.coefficient * given[f.normal] if f.normal is not None else 0 * bounds.constant[k]
+        for k, f in enumerate(first.friction)
+    ]
+    again = replace(bounds, constant=ca.vertcat(ca.SX(0, 1), *constant))
+    return first.rate(x) + first.W @ given, again
+
+
+def second_forces(bounds: Bounds, rule: str, x: Matrix, y: Matrix) -> Matrix:
+    """All forces from those of the first problem, x, and of the second, y."""
+    return y if rule == NEWTON else x + bounds.restitution * x + y
+
+
+def without_gain(first: Complementarity, u: Matrix, x: Matrix, y: Matrix) -> Matrix:
+    """Forces between x, without restitution, and y, as near to y as leaves no gain of energy.
+
+    Their work is `x^T (u + u+) / 2` with the rates u before and `u+` after.
+    """
+    import casadi as ca
+
+    d = y - x
+    Wd = first.W @ d
+    start = dot(x, u + first.rate(x)) / 2
+    slope = (dot(d, u + first.rate(x)) + dot(x, Wd)) / 2
+    curve = dot(d, Wd) / 2
+    allowed = ca.fmax(start, 0) - start
+    # the larger root of curve s^2 + slope s = allowed, without cancellation
+    root = ca.sqrt(ca.fmax(slope * slope + 4 * curve * allowed, 0))
+    s = where(slope > 0, 2 * allowed / (slope + root), (root - slope) / where(curve > 0, 2 * curve, 1.0))
+    gains = slope + curve > allowed
+    return where(gains, x + ca.fmin(ca.fmax(s, 0), 1) * d, y)
+
+
+def solved(problem: Complementarity, x: Matrix | None = None) -> tuple[Matrix, Matrix]:
+    """The forces x (m,) of a problem, written out, and how far they are from a solution, relative to their size."""
+    import casadi as ca
+
+    x = ca.SX(problem.m, 1) if x is None else x
+    left: Any = ca.SX(1, 1)
+    for _ in range(1 if problem.is_direct else ITERATIONS):
+        x, left = problem.iteration(x)
+    return x, ca.sqrt(left / (problem.scale(x) + 1e-300))
+
+
+def impact_terms(model: Model, kept: Sequence[int]) -> Quantity:
+    """What an impact is solved from: `Y` (nv, m), `W` (m, m), rates `u` (m,) before, and the parts of `Bounds`.
+
+    `v` before must fit the equality rows, which share the impact.
+    """
+    m = len(model.lawful_rows)
+    friction = sum(bool(law.friction_rows) for law in model.laws)
+    joints = sum(law.joint is not None for law in model.laws)
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        parts = parts_at(model, SPATIAL, inputs)
+        motion = lawful_motion(parts, kept, parts.f * 0, parts.rows.kept(kept).gamma * 0)
+        u = motion.rows.J @ inputs["v"] - motion.rows.beta
+        return [motion.Y, motion.W, u, *vars(bounds_at(motion, u, None)).values()]
+
+    sizes = {"Y": (model.nv, m), "W": (m, m), "u": (m,), "constant": (friction,), "coefficient": (friction,)}
+    sizes |= {"R0": (3 * joints,), "R": (3 * joints, m), "restitution": (m,)}
+    outputs = tuple((name, fixed(*shape)) for name, shape in sizes.items())
+    return Quantity("impact_terms", ("q", "v", *time_port(model)), outputs, write=write)
+
+
+def lawful_state(model: Model) -> Quantity:
+    """Residuals `phi` (m,) and rates `u` (m,) of the rows with laws; `phi` is zero in rows without a gap."""
+    m = len(model.lawful_rows)
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        parts = parts_at(model, SPATIAL, inputs)
+        rows = SPATIAL.lawful_rows(parts.kin, parts.loads, model.nv)
+        return [rows.phi, rows.J @ inputs["v"] - rows.beta]
+
+    return Quantity("lawful_state", ("q", "v", *time_port(model)), (("phi", fixed(m)), ("u", fixed(m))), write=write)

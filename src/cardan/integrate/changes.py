@@ -1,0 +1,348 @@
+"""What a user's event changes: rates and free parameters, given by name; and how new rates are brought about.
+
+New rates are those of an impulse. Where rates of joints are given by name, it acts along these joints, and loops carry
+it on:
+
+    v+ = v + M^-1 C^T P      C v+ = c
+
+`C` has the constraint rows `J v = beta` and a row for each rate that is given. That is the change of least kinetic
+energy. Where all rates are given and do not fit the constraints, the nearest in kinetic energy that do are taken.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cardan.algebra.matrix import is_symbol
+from cardan.errors import CardanError, InputError, UnknownNameError, nearest
+from cardan.formulation.instant import Instant
+from cardan.formulation.spatial import SPATIAL
+from cardan.integrate.transition import Jump, Moment, Transition
+from cardan.machines.ufunc.kernel import Kernel, compile_program
+from cardan.model.model import Model
+from cardan.model.plain_symbols import plain_symbols
+from cardan.model.values import floats, shown
+from cardan.program.program import Port, Program
+from cardan.structure.kernels import equations_at, symbolic
+
+if TYPE_CHECKING:
+    from cardan.integrate.events import Event
+
+FITS = 1e-9  # relative residual of rates that fit the constraints
+RANK = 1e-10  # singular values below this, relative to the largest, are zero
+
+
+@dataclass(frozen=True)
+class Change:
+    """What an event changes; what is not given stays as it is.
+
+    Args:
+        rates: new rates of joints of the tree, by name, rad/s and m/s; of a joint with several, all of them. They are
+            taken exactly, and loops and couplings carry the impulse on to the other joints.
+        parameters: new values of free parameters, by name, in SI units.
+        v: new rates (nv,) of all joints; if they do not fit loops and couplings, the nearest in kinetic energy do.
+
+    """
+
+    rates: Mapping[str, Any] = field(default_factory=dict)
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    v: Any = None
+
+    def __post_init__(self) -> None:
+        for name, given in (("rates", self.rates), ("parameters", self.parameters)):
+            if not isinstance(given, Mapping):
+                raise InputError(f"change: {name} must be a dict of names and values, got {shown(given)}")
+        if self.v is not None and self.rates:
+            raise InputError("change: give rates of some joints by name, or all rates as v, not both")
+
+    def __or__(self, other: Change) -> Change:
+        """Both changes; of what both change, the other's."""
+        v = self.v if other.v is None else other.v
+        return Change({**self.rates, **other.rates}, {**self.parameters, **other.parameters}, v)
+
+
+@dataclass(frozen=True)
+class _Slots:
+    """Where the entries of a change go: indices of rates and of parameters."""
+
+    rates: tuple[int, ...]
+    parameters: tuple[int, ...]
+    whole: bool
+
+
+def _slots(who: str, model: Model, change: Any) -> _Slots:
+    """Look up the names of a change."""
+    if not isinstance(change, Change):
+        raise InputError(f"{who}: it must return a cd.Change(rates=..., parameters=...), got {shown(change)}")
+    try:
+        rates = [k for name in change.rates for k in range(model.nv)[model.v_slice(name)]]
+    except CardanError as error:
+        raise UnknownNameError(f"{who}: {error}") from None
+    for name in change.parameters:
+        if name not in model.parameters.names:
+            known = model.parameters.names
+            hint = nearest(name, known) if known else "; no number of this model is free"
+            raise UnknownNameError(f"{who}: parameter {name!r} is not free{hint}; free it with model.free({name!r})")
+    p = [k for name in change.parameters for k in range(model.parameters.size)[model.parameters.slice_of(name)]]
+    return _Slots(tuple(rates), tuple(p), change.v is not None)
+
+
+def _column(who: str, what: str, value: Any, size: int) -> Any:
+    """A value as a column of symbols."""
+    import casadi as ca
+
+    try:
+        found = ca.SX(value if is_symbol(value) else np.asarray(floats(value), dtype=float).reshape(-1))
+    except (TypeError, NotImplementedError):
+        raise InputError(f"{who}: {what} must be numbers or expressions of the instant, got {shown(value)}") from None
+    if found.numel() != size:
+        raise InputError(f"{who}: {what} must have {size} numbers, got {found.numel()}")
+    return ca.densify(found).reshape((size, 1))
+
+
+def trace_change(who: str, model: Model, then: Callable[[Instant], Any]) -> tuple[Any, _Slots]:
+    """CasADi function `(t, q, v, p) -> w, p'` of a user's change, and where its entries go.
+
+    `w` are the rates that it gives, of the joints named or all; `p'` the values of the parameters named.
+    """
+    import casadi as ca
+
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+    written, p = symbolic(model)
+    try:
+        with plain_symbols():
+            change = then(Instant(written, t, q, v))
+    except CardanError as error:
+        raise InputError(f"{who}: {error}") from None
+    except Exception as error:
+        raise InputError(
+            f"{who}: it failed on symbols: {type(error).__name__}: {error}; use arithmetic and casadi functions of "
+            "the instant, or give call= in place of then= for plain Python"
+        ) from None
+    slots = _slots(who, model, change)
+    w = [_column(who, f"the rate of {n!r}", x, len(range(model.nv)[model.v_slice(n)])) for n, x in change.rates.items()]
+    if slots.whole:
+        w = [_column(who, "v", change.v, model.nv)]
+    new = [_column(who, f"parameter {n!r}", x, model.parameters[n].size) for n, x in change.parameters.items()]
+    given = [t, q, v, *([p] if model.parameters else [])]
+    out = [ca.vertcat(ca.SX(0, 1), *w), ca.vertcat(ca.SX(0, 1), *new)]
+    for symbol in ca.symvar(ca.vertcat(*out)):
+        if not ca.depends_on(ca.vertcat(*given), symbol):
+            raise InputError(f"{who}: it returns the symbol {symbol}, which is not of the instant")
+    return ca.Function("change", given, out), slots
+
+
+def _kernel_of(model: Model, graph: Any) -> Kernel:
+    inputs = [Port("t", ()), Port("q", (model.nq,)), Port("v", (model.nv,))]
+    inputs += [Port("p", (model.parameters.size,))] if model.parameters else []
+    outputs = tuple(Port(name, (graph.numel_out(k),)) for k, name in enumerate(("w", "new")) if graph.numel_out(k))
+    import casadi as ca
+
+    symbols = graph.sx_in()
+    kept = [x for x in graph(*symbols) if x.numel()]
+    function = ca.Function("change", symbols, kept)
+    key = hashlib.sha256(f"{model.key} change {graph.serialize()}".encode()).hexdigest()
+    return compile_program(Program("change", tuple(inputs), outputs, key, lambda: function))
+
+
+class TracedChange(Transition):
+    """A change that is recorded once as a graph and compiled: `then`, and `limit` where events accumulate."""
+
+    def __init__(self, model: Model, who: str, then: Any, limit: Any = None) -> None:
+        self.model = model.unbound
+        self.acts = [self._act(who, then)]
+        self.limits = [self._act(f"{who}, limit", limit)] if limit is not None else []
+
+    def _act(self, who: str, then: Any) -> tuple[str, Kernel | None, _Slots]:
+        graph, slots = trace_change(who, self.model, then)
+        empty = not graph.numel_out(0) and not graph.numel_out(1)
+        return who, None if empty else _kernel_of(self.model, graph), slots
+
+    def apply(self, at: Moment) -> Jump:
+        """The jump of the systems that are at the moment."""
+        return self._jump(at, *self.acts[0])
+
+    def limit(self, at: Moment) -> Jump | None:
+        """The jump of systems whose events accumulate there, if the event says what happens then."""
+        return self._jump(at, *self.limits[0]) if self.limits else None
+
+    def _jump(self, at: Moment, who: str, kernel: Kernel | None, slots: _Slots) -> Jump:
+        if kernel is None:
+            return Jump(at.v, at.p)
+        found: Any = kernel(at.t, at.q, at.v, *([at.p] if self.model.parameters else []))
+        values = list(found) if isinstance(found, tuple) else [found]
+        w = values.pop(0) if slots.rates or slots.whole else np.zeros((len(at.t), 0))
+        new = values.pop(0) if slots.parameters else np.zeros((len(at.t), 0))
+        return jump_to(who, self.model, at, slots, w, new)
+
+
+class CalledChange(Transition):
+    """A change that a Python function computes at every event, for all systems that met it at once."""
+
+    def __init__(self, model: Model, event: Event) -> None:
+        self.model, self.who, self.call = model.unbound, f"event {event.name!r}: call", event.call
+
+    def apply(self, at: Moment) -> Jump:
+        """The jump of the systems that are at the moment."""
+        model, k = self.model, len(at.t)
+        p = {x.name: at.p[:, model.parameters.slice_of(x.name)].reshape(k, *x.shape) for x in model.parameters}
+        try:
+            change = self.call(at.t, at.q.copy(), at.v.copy(), p)  # type: ignore[misc]
+        except Exception as error:
+            raise InputError(f"{self.who} failed at t = {at.t[0]:.6g} s: {type(error).__name__}: {error}") from error
+        if change is None:
+            return Jump(at.v, at.p)
+        slots = _slots(self.who, model, change)
+        sizes = {name: len(range(model.nv)[model.v_slice(name)]) for name in change.rates}
+        rows = [self._rows(f"the rate of {n!r}", x, k, sizes[n]) for n, x in change.rates.items()]
+        if slots.whole:
+            rows = [self._rows("v", change.v, k, model.nv)]
+        new = [
+            np.broadcast_to(model.parameters[n].read(x), (k, model.parameters[n].size))
+            for n, x in change.parameters.items()
+        ]
+        none = np.zeros((k, 0))
+        return jump_to(
+            self.who, model, at, slots, np.concatenate([none, *rows], axis=1), np.concatenate([none, *new], axis=1)
+        )
+
+    def _rows(self, what: str, value: Any, k: int, size: int) -> np.ndarray:
+        """Numbers (k, size) for the k systems, from one for all, (k,), (size,) or (k, size)."""
+        try:
+            found = floats(value)
+            if found.ndim == 1 and size == 1 and len(found) == k:
+                found = found[:, None]
+            return np.array(np.broadcast_to(found, (k, size)))
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{self.who}: {what} must be numbers of shape ({k}, {size}), for {k} systems; got {shown(value)}"
+            ) from None
+
+
+def jump_to(who: str, model: Model, at: Moment, slots: _Slots, w: np.ndarray, new: np.ndarray) -> Jump:
+    """The jump to rates `w` (k, n) and values `new` (k, m) of parameters, by an impulse that the constraints share."""
+    p, v = at.p.copy(), at.v
+    for parameter in model.parameters:
+        own = [
+            j
+            for j, k in enumerate(slots.parameters)
+            if k in range(len(p[0]))[model.parameters.slice_of(parameter.name)]
+        ]
+        if own:
+            try:
+                parameter.read(new[:, own].reshape(len(new), *parameter.shape))
+            except InputError as error:
+                raise InputError(f"{who}, at t = {at.t[0]:.6g} s: {error}") from None
+    p[:, list(slots.parameters)] = new
+    if not slots.rates and not slots.whole:
+        return Jump(v, p)
+    if not np.isfinite(w).all():
+        raise InputError(f"{who}: it gives rates that are not finite numbers at t = {at.t[0]:.6g} s, {w[0]}")
+    aim = w if slots.whole else v.copy()
+    if not slots.whole:
+        aim[:, list(slots.rates)] = w
+    if not model.has_rows:
+        return Jump(aim, p)
+    here = model._bound(p) if model.parameters else model
+    M, _, J, _, beta, _ = equations_at(here, SPATIAL, at.q, at.t, v)
+    return _impulse(who, (M, J, beta), aim if slots.whole else v, slots.rates, aim, p)
+
+
+def _impulse(
+    who: str, written: tuple[np.ndarray, np.ndarray, np.ndarray], v: np.ndarray, rows: Sequence[int],
+    aim: np.ndarray, p: np.ndarray,
+) -> Jump:  # fmt: skip
+    """The rates nearest to `v` (k, nv) in kinetic energy that satisfy the constraints and have `aim` in some `rows`."""
+    M, J, beta = (np.asarray(x) for x in written)
+    k, n = v.shape
+    own = np.broadcast_to(np.eye(n)[list(rows)], (k, len(rows), n))
+    C = np.concatenate([np.broadcast_to(J, (k, *J.shape[-2:])), own], axis=1)
+    c = np.concatenate([np.broadcast_to(beta, (k, J.shape[-2])), aim[:, list(rows)]], axis=1)
+    off = c - (C @ v[..., None])[..., 0]
+    scale = 1.0 + np.abs(v).max(axis=1) + np.abs(aim).max(axis=1)
+    Y = np.linalg.solve(np.broadcast_to(M, (k, n, n)), np.swapaxes(C, 1, 2))
+    P = np.linalg.pinv(C @ Y, rcond=RANK, hermitian=True) @ off[..., None]
+    new = v + (Y @ P)[..., 0]
+    missed = np.abs((C @ new[..., None])[..., 0] - c).max(axis=1) > 1e-7 * scale
+    fits = np.abs(off).max(axis=1) <= FITS * scale
+    message = f"{who} gives rates that loops and couplings do not allow together" if missed.any() else ""
+    return Jump(np.where(fits[:, None], aim, new), p, missed, message)
+
+
+def transition_of(model: Model, event: Event) -> Transition | None:
+    """What an event changes, if it changes anything."""
+    if event.then is not None:
+        return TracedChange(model, f"event {event.name!r}: then", event.then, event.limit)
+    return CalledChange(model, event) if event.call is not None else None
+
+
+# Ready-made changes.
+
+
+def lock(*names: str) -> Callable[[Instant], Change]:
+    """What closes locks and latches at an event, `cd.Event("caught", when, then=cd.lock("gripper"))`.
+
+    What moves there is stopped by an impulse, and the energy that this takes is counted in `event_energy`.
+    """
+    return lambda s: Change(parameters=dict.fromkeys((f"{name}.closed" for name in names), 1.0))
+
+
+def release(*names: str) -> Callable[[Instant], Change]:
+    """What opens locks and latches at an event: `cd.Event("dropped", when, then=cd.release("gripper"))`."""
+    return lambda s: Change(parameters=dict.fromkeys((f"{name}.closed" for name in names), 0.0))
+
+
+class Machine:
+    """A finite-state machine: the names of its states, and the events that lead from one to another.
+
+    Args:
+        name: that of a held variable of the mechanism, the number of the state: `mechanism.variable(name, 0)`.
+        states: names of the states, in order; the variable is 0 in the first.
+
+    """
+
+    def __init__(self, name: str, states: Sequence[str]) -> None:
+        if isinstance(states, str) or not states or len(set(states)) < len(states):
+            raise InputError(f"machine {name!r}: states must be a list of different names, got {shown(states)}")
+        self.name, self.states = name, tuple(states)
+        self._events: list[Event] = []
+
+    def number(self, state: str) -> float:
+        """The value of the variable in a state."""
+        if state not in self.states:
+            raise UnknownNameError(f"machine {self.name!r}: it has no state {state!r}{nearest(state, self.states)}")
+        return float(self.states.index(state))
+
+    def on(
+        self, source: str, target: str, when: Callable[[Instant], Any], *, direction: int = 0,
+        then: Callable[[Instant], Change] | None = None, name: str = "",
+    ) -> Machine:  # fmt: skip
+        """Add a transition from one state to another, and return the machine.
+
+        It happens at a zero crossing of `when` while the machine is in `source`; `then` is what else changes.
+        """
+        from cardan.integrate.events import Event
+
+        here, there = self.number(source), self.number(target)
+
+        def change(s: Instant) -> Change:
+            own = Change(parameters={self.name: there})
+            return own if then is None else then(s) | own
+
+        self._events.append(
+            Event(
+                name or f"{source} to {target}", when, direction=direction, then=change,
+                active=lambda s: s[self.name] == here,
+            )
+        )  # fmt: skip
+        return self
+
+    @property
+    def events(self) -> list[Event]:
+        """The transitions as events, for `cd.simulate(..., events=machine.events)`."""
+        return list(self._events)

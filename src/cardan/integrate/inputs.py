@@ -1,0 +1,131 @@
+"""What changes parameters at times that are known before a run: inputs given over time, and sampled variables.
+
+An input is held from one of its times to the next, or, where its variable was declared `linear`, goes along straight
+lines: the variable is then a state whose rate, the slope, is held. A sampled variable takes a new value every so many
+seconds, a function of the instant just before: a controller that runs at its own rate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cardan.errors import InputError, UnknownNameError, nearest
+from cardan.formulation.instant import Instant
+from cardan.integrate.changes import Change, TracedChange
+from cardan.integrate.transition import Jump, Moment, Transition
+from cardan.model.model import Model
+from cardan.model.values import floats, shown
+from cardan.model.variable import Variable
+
+MOST_UPDATES = 10_000_000  # of sampled variables in a run
+ROUNDING = 1e-14  # of the longest time: times this near to each other are one time
+SAME = 1e-9  # of the interval: times of samples this near to each other are one time
+
+
+@dataclass(frozen=True)
+class GivenInput(Transition):
+    """Values (..., n, size) of one parameter at times (n,), s, with the systems of a batch first.
+
+    `at` is where the parameter is in `p`, `slope` where its rate is; None if it is held.
+    """
+
+    name: str
+    times: np.ndarray
+    values: np.ndarray
+    at: slice
+    slope: slice | None = None
+
+    @property
+    def batch(self) -> tuple[int, ...]:
+        """Batch shape of the values."""
+        return self.values.shape[:-2]
+
+    def over(self, systems: tuple[int, ...]) -> GivenInput:
+        """The same for every system of a batch, its axes flattened."""
+        wide = np.broadcast_to(self.values, (*systems, *self.values.shape[-2:]))
+        return replace(self, values=wide.reshape(-1, *self.values.shape[-2:]))
+
+    def snapped(self, times: np.ndarray) -> GivenInput:
+        """The same, with its times moved onto some times, s, that differ by rounding only."""
+        return replace(self, times=snapped(self.times, times))
+
+    def part(self, lo: int, hi: int) -> GivenInput:
+        """The same of the systems from `lo` to `hi`."""
+        return replace(self, values=self.values[lo:hi])
+
+    def apply(self, at: Moment) -> Jump:
+        """Set the parameter, and its slope, of the systems that are at one of the times, or at the start."""
+        t, p, n = float(at.t[0]), at.p.copy(), len(self.times)
+        k = int(np.clip(np.searchsorted(self.times, t, side="right") - 1, 0, n - 1))
+        own = self.values[at.systems]
+        value = own[:, k]
+        if self.slope is not None:
+            later = min(k + 1, n - 1)
+            length = self.times[later] - self.times[k]
+            inside = length > 0 and t >= self.times[0]
+            slope = (own[:, later] - value) / length if inside else 0.0 * value
+            value = value + slope * max(t - self.times[k], 0.0)
+            p[:, self.slope] = slope
+        p[:, self.at] = value
+        return Jump(at.v, p)
+
+
+def snapped(at: np.ndarray, times: np.ndarray) -> np.ndarray:
+    """Times `at`, s, moved onto some `times` in order that differ by rounding only."""
+    right = np.clip(np.searchsorted(times, at), 1, len(times) - 1)
+    near = np.where(at - times[right - 1] < times[right] - at, times[right - 1], times[right])
+    return np.where(np.abs(near - at) <= ROUNDING * np.abs(times).max(), near, at)
+
+
+def read_inputs(model: Model, inputs: Any) -> tuple[GivenInput, ...]:
+    """Inputs from `{name: (times, values)}`; reject what does not fit."""
+    if not isinstance(inputs, Mapping):
+        raise InputError(f"simulate: inputs must be a dict of names and (times, values), got {shown(inputs)}")
+    return tuple(_read_input(model, name, given) for name, given in inputs.items())
+
+
+def _read_input(model: Model, name: Any, given: Any) -> GivenInput:
+    free = model.parameters
+    if name not in free.names:
+        hint = nearest(name, free.names) if free.names else "; no number of this model is free"
+        raise UnknownNameError(f"simulate: input {name!r} is not a free parameter or variable{hint}")
+    parameter, who = free[name], f"simulate: input {name!r}"
+    try:
+        times, values = given
+        times, values = floats(times), floats(values)
+    except (TypeError, ValueError):
+        raise InputError(f"{who}: give (times, values), two arrays of numbers; got {shown(given)}") from None
+    if times.ndim != 1 or not len(times) or not np.isfinite(times).all() or (np.diff(times) <= 0).any():
+        raise InputError(f"{who}: its times must be a list of increasing numbers, s, got {shown(times)}")
+    own = (len(times), *parameter.shape)
+    if values.shape[max(values.ndim - len(own), 0) :] != own:
+        wanted = ", ".join(("...", *map(str, own)))
+        raise InputError(f"{who}: its values must have the shape ({wanted}), one for each time, got {values.shape}")
+    values = parameter.read(values)
+    variable = next((x for x in model.variables if x.name == name), None)
+    slope = free.slice_of(variable.slope) if variable is not None and variable.slope else None
+    if variable is not None and variable.rate is not None and slope is None:
+        raise InputError(f"{who}: it is a state with a rate of its own, not an input; give its start with model.at")
+    return GivenInput(str(name), times, values, free.slice_of(str(name)), slope)
+
+
+def sampled_updates(model: Model, start: float, end: float) -> list[tuple[np.ndarray, Transition]]:
+    """Times, s, and changes of the sampled variables of a model; those of one interval change together."""
+    found: list[tuple[np.ndarray, Transition]] = []
+    for every in dict.fromkeys(x.every for x in model.variables if x.every):
+        count = int(np.floor((end - start) / every * (1 + SAME))) + 1
+        if count > MOST_UPDATES:
+            raise InputError(
+                f"simulate: a variable is sampled every {every:g} s, {count} times in the run; take a longer interval"
+            )
+        own = [x for x in model.variables if x.every == every]
+
+        def then(s: Instant, own: Sequence[Variable] = own) -> Change:
+            return Change(parameters={x.name: x.update(s) for x in own if x.update is not None})
+
+        found.append((start + every * np.arange(count), TracedChange(model, f"{own[0].owner}: update", then)))
+    return found

@@ -1,0 +1,1 @@
+"""Rows with laws in the explicit integrators: modes, and what changes them."""

@@ -1,0 +1,92 @@
+"""What happens to rows with laws at an event: impacts first, then the mode that each row takes (`structure.law_state`).
+
+Of an approach too slow for its bounce to be told from rounding there is no restitution.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cardan.formulation.formulation import Formulation
+from cardan.integrate.transition import Jump, Moment, Transition
+from cardan.model.model import Model
+from cardan.model.row import Law
+from cardan.structure.law_choice import CLOSED
+from cardan.structure.law_state import NEWTON, LawState, law_rows_of
+
+VIOLATED = 1e-7  # m or rad: a state that is this far inside a stop is refused
+
+
+class LawTransition(Transition):
+    """Impacts and changes of modes of a run of a model with modes, whose drives are `tau` (B, nv).
+
+    `rule` is the law of impacts. `impulses` has the number of the system, time (s) and impulses (m,) of every impact.
+    """
+
+    def __init__(self, model: Model, formulation: Formulation, tau: np.ndarray, rule: str = NEWTON) -> None:
+        self.laws, self.tau, self.rule = law_rows_of(model, formulation), tau, rule
+        self.impulses: list[tuple[int, float, np.ndarray]] = []
+
+    def apply(self, at: Moment) -> Jump:
+        """The jump of the systems that are at the moment."""
+        return self._jump(at, 1.0)
+
+    def limit(self, at: Moment) -> Jump:
+        """Where impacts accumulate the rows close."""
+        return self._jump(at, 0.0)
+
+    def _jump(self, at: Moment, bounce: float) -> Jump:
+        laws, v = self.laws, at.v.copy()
+        tau, closed = self.tau[at.systems], laws.switched(at.p)
+        s = laws.state(at.t, at.q, v, tau, at.p)
+        inside = laws.table.of(Law.UNILATERAL) & (s.phi < -VIOLATED)
+        if inside.any():
+            return self._violated(at, s, inside)
+        hit, failed, message = laws.hit(s, closed), np.zeros(len(v), dtype=bool), ""
+        if hit.any():
+            part = s.of(hit)
+            P, found = laws.impact(part, closed[hit], bounce * laws.bouncing(part, at.q[hit]), self.rule)
+            v[hit] += np.einsum("kij,kj->ki", part.Y, P)
+            failed[hit], message = ~found.found, laws.why(found, at.q[hit], "impulses")
+            for i, own in zip(np.flatnonzero(hit), P, strict=True):
+                self.impulses.append((int(at.systems[i]), float(at.t[i]), own))
+            s = laws.state(at.t, at.q, v, tau, at.p)
+        found = laws.chosen(s, closed)
+        v += np.einsum("kij,kj->ki", s.Y, _stopping(s, found.mode == CLOSED))
+        wrong = failed | np.logical_not(found.found & found.single)
+        return Jump(v, laws.with_modes(at.p, found, s, at.q), wrong, message or laws.why(found, at.q, "forces"))
+
+    def _violated(self, at: Moment, s: LawState, inside: np.ndarray) -> Jump:
+        i, r = (int(x[0]) for x in np.nonzero(inside))
+        row = self.laws.model.lawful_rows[r]
+        why = f"{row.name!r} is violated: its gap is {s.phi[i, r]:.6g} {row.unit}, and must not be negative"
+        return Jump(at.v, at.p, np.asarray(inside.any(axis=1)), why)
+
+
+def _stopping(s: LawState, rows: np.ndarray) -> np.ndarray:
+    """Impulses (k, m) that bring rates of some rows (k, m), zero up to a tolerance, to zero."""
+    u, W = np.where(rows, s.u, 0.0), np.where(rows[:, :, None] & rows[:, None, :], s.W, 0.0)
+    return np.asarray(-np.einsum("kij,kj->ki", np.linalg.pinv(W, rcond=1e-9, hermitian=True), u))
+
+
+class Then(Transition):
+    """A transition, then what rows with laws make of it."""
+
+    def __init__(self, first: Transition, laws: LawTransition) -> None:
+        self.first, self.laws = first, laws
+
+    def apply(self, at: Moment) -> Jump:
+        """Both, one after the other."""
+        return self._followed(at, self.first.apply(at))
+
+    def limit(self, at: Moment) -> Jump | None:
+        """Both, where events accumulate; None if the first has no continuation."""
+        jump = self.first.limit(at)
+        return None if jump is None else self._followed(at, jump)
+
+    def _followed(self, at: Moment, jump: Jump) -> Jump:
+        from dataclasses import replace
+
+        after = self.laws.apply(replace(at, v=jump.v, p=jump.p))
+        failed = after.failed if jump.failed is None else jump.failed | np.asarray(after.failed)
+        return Jump(after.v, after.p, failed, jump.message or after.message)

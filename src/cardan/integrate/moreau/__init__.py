@@ -1,0 +1,1 @@
+"""Time stepping with impacts and friction: the integrator `moreau`."""

@@ -1,0 +1,106 @@
+"""Transitions: what changes rates and parameters of systems at an event or at a break, after which they go on.
+
+A transition is applied to the systems that met its events, all at once. It sees where they are, a `Moment`, and
+answers with a `Jump`: other rates, other parameters, or that no such jump exists. Positions do not jump.
+
+Events may accumulate, infinitely many before a finite time: a ball that loses a part of its speed at every bounce.
+Intervals between events then shrink as a geometric series, and `Accumulation` recognises it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Moment:
+    """Where k systems are at an event or a break: their numbers (k,), time (k,), s, state and parameters.
+
+    `q` (k, nq), `v` (k, nv) and `p` (k, np) are before the jump; `crossed` (k, ne) says which events each met, none at
+    a break; `tau` (k, nv) are the constant drives, N m and N. The systems are numbered as in the stepper, 0 to B - 1.
+    """
+
+    systems: np.ndarray
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    p: np.ndarray
+    crossed: np.ndarray
+    tau: np.ndarray
+
+
+@dataclass(frozen=True)
+class Jump:
+    """Rates (k, nv) and parameters (k, np) after a jump.
+
+    `failed` (k,) marks systems for which there is none, None if there is no such system; `message` says why.
+    """
+
+    v: np.ndarray
+    p: np.ndarray
+    failed: np.ndarray | None = None
+    message: str = ""
+
+
+class Transition:
+    """What happens to systems at an event or a break."""
+
+    def apply(self, at: Moment) -> Jump:
+        """The jump of the systems that are at the moment."""
+        raise NotImplementedError(f"{type(self).__name__} has no jump")
+
+    def limit(self, at: Moment) -> Jump | None:
+        """The jump of systems whose events accumulate there; None if the motion has no continuation."""
+        return None
+
+
+PERIOD = 6  # events whose intervals are summed: patterns of 1, 2, 3 or 6 events that repeat are recognised
+ALIKE = 0.02  # relative difference of two ratios of a geometric series
+SHRINKS = 0.999  # largest ratio of two intervals of a series that converges soon enough
+NEGLIGIBLE = 1e-9  # of the time since the start: less time than that left until the accumulation counts as none
+AT_ONCE = 4 * float(np.finfo(float).eps)  # of the time: events this near to each other are at the same time
+MOST_AT_ONCE = 100  # jumps of a system at one time
+
+
+class Accumulation:
+    """Times of the jumps of B systems, and whether they accumulate; `start` is the time at which the run began, s."""
+
+    def __init__(self, systems: int, start: float) -> None:
+        self.start = start
+        self.times = np.full((systems, 3 * PERIOD + 1), np.nan)
+        self.at_once = np.zeros(systems, dtype=int)
+
+    def note(self, systems: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Note jumps of some systems, by their numbers (k,), at times (k,), s.
+
+        Return which (k,) of them cannot go on, since their jumps accumulate there, and the time (k,), s, at which.
+        """
+        last = self.times[systems, -1]
+        together = t - last <= AT_ONCE * np.maximum(np.abs(t), abs(self.start))
+        self.at_once[systems] = np.where(together, self.at_once[systems] + 1, 0)
+        self.times[systems] = np.concatenate([self.times[systems, 1:], t[:, None]], axis=1)
+        with np.errstate(all="ignore"):
+            first, second, third = np.diff(self.times[systems, ::PERIOD], axis=1).T
+            ratio = third / second
+            left = third * ratio / (1 - ratio)
+            geometric = (np.abs(ratio - second / first) <= ALIKE * ratio) & (ratio < SHRINKS)
+            found = geometric & (left <= NEGLIGIBLE * (t - self.start))
+        endless = self.at_once[systems] >= MOST_AT_ONCE
+        return found | endless, np.where(found, t + left, t)
+
+    def forget(self, systems: np.ndarray) -> None:
+        """Begin anew with some systems, by their numbers (k,)."""
+        self.times[systems], self.at_once[systems] = np.nan, 0
+
+
+def grouped(transitions: Sequence[Transition | None], crossed: np.ndarray) -> list[tuple[Transition, np.ndarray]]:
+    """The transitions whose events (n, ne) were met, each once, in order, with the mask (n,) of its systems."""
+    found: dict[int, tuple[Transition, np.ndarray]] = {}
+    for k, transition in enumerate(transitions):
+        if transition is not None and crossed[:, k].any():
+            before = found.get(id(transition), (transition, np.zeros(len(crossed), dtype=bool)))[1]
+            found[id(transition)] = transition, before | crossed[:, k]
+    return list(found.values())

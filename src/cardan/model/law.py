@@ -1,0 +1,328 @@
+"""Rows with laws: stops, contacts and friction that sticks.
+
+A lawful element is a force element (`model.force`) that has rows, each with a law (`model.row.Law`). A row is written
+like any other, by a `Coupling` of joint coordinates or by a `Constraint` between bodies: residual `phi`, rate
+`u = J v - beta`. Its force is `x`, on the side of the forces:
+
+    M vdot + J^T lam = f + J_c^T x            so x = -lam, if the row were one of the others
+
+    UNILATERAL   phi >= 0, the gap      x >= 0: it pushes the gap open      phi > 0  =>  x = 0
+    FRICTION     |x| <= bound           u != 0  =>  x = -bound u / |u|; two rows of a contact together, as a disc
+    SWITCHED     closed: u = 0          open: x = 0      a lock or latch holds what it finds (`model.lock`)
+
+The bound of friction is `coulomb + mu N`. `N` is the normal force: the force of the gap of the same contact, or of
+friction in a joint with a `coefficient`, the reaction of that joint times the `radius`, if one is given. At rest the
+bound is `static` (and `static_coefficient`). Once it slides, it falls over the speed `stribeck`, or at once without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cardan.algebra.free_number import nominal_of
+from cardan.algebra.matrix import Matrix, Scalar, dot, where, zeros
+from cardan.errors import ModelError
+from cardan.model.body import Joint
+from cardan.model.constraint import Constraint
+from cardan.model.field import EACH, FRACTION, GAP, NOT_NEGATIVE, POSITIVE, Field, frozen
+from cardan.model.force import FORCES, BodyPose, Coupling, Force, ForceKind
+from cardan.model.row import Law, RowLabel
+
+AT_REST = 1e-10  # m/s or rad/s: friction without a Stribeck speed is static up to this speed
+
+
+@dataclass(frozen=True, eq=False)
+class LawfulElement:
+    """The rows of a force element that have laws, with a law and a name for each.
+
+    Rows of `Law.FRICTION` are one, or two that share a bound as a disc. `normal` is the row of this element, `joint`
+    the joint of the model, whose force bounds the friction; None if it has no such part.
+    """
+
+    force: Force
+    rows: tuple[Coupling | Constraint, ...]
+    laws: tuple[Law, ...]
+    names: tuple[str, ...]
+    normal: int | None = None
+    joint: int | None = None
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.force.name
+
+    @property
+    def what(self) -> str:
+        """Name of its kind."""
+        return self.force.kind.name
+
+    @property
+    def owner(self) -> str:
+        """How error messages call it."""
+        return self.force.owner
+
+    @property
+    def numbers(self) -> dict[str, np.ndarray]:
+        """Its numbers by name; `number` gives one of them for the equations."""
+        return self.force.numbers
+
+    def number(self, name: str) -> Scalar:
+        """A number of the element, 0 where it has none."""
+        return self.force.number(name)
+
+    @property
+    def friction_rows(self) -> tuple[int, ...]:
+        """Its rows of friction: none, one, or two of a disc."""
+        return tuple(k for k, law in enumerate(self.laws) if law is Law.FRICTION)
+
+    def labels(self, joints: Sequence[Joint]) -> list[RowLabel]:
+        """A label for each row."""
+        found = []
+        for row, law, name in zip(self.rows, self.laws, self.names, strict=True):
+            (label,) = row.labels(joints)
+            level = "rate" if law in (Law.FRICTION, Law.SWITCHED) else label.level
+            found.append(replace(label, owner=self.owner, name=f"{self.name}: {name}", level=level, law=law))
+        return found
+
+    def bound(self, speed: Scalar, normal: Scalar) -> Scalar:
+        """The largest friction at a sliding speed (m/s or rad/s) and a normal force (N), for one or both rows."""
+        return self.constant_bound(speed) + self.coefficient(speed) * normal
+
+    def constant_bound(self, speed: Scalar) -> Scalar:
+        """The part of the bound that does not depend on a normal force, N or N m."""
+        return self._falling(speed, "coulomb", "static")
+
+    def coefficient(self, speed: Scalar) -> Scalar:
+        """Bound for a unit of normal force; in m for a turning joint with a radius."""
+        radius = self.number("radius") if "radius" in self.numbers else 1.0
+        return radius * self._falling(speed, "coefficient", "static_coefficient")
+
+    def _falling(self, speed: Scalar, moving: str, resting: str) -> Scalar:
+        """A level at rest that falls to another once it moves."""
+        level = self.number(moving)
+        if resting not in self.numbers:
+            return level
+        more = self.number(resting) - level
+        more = where(more > 0, more, 0.0)
+        if "stribeck" not in self.numbers:
+            return level + where(speed <= AT_REST, more, 0.0)
+        import casadi as ca
+
+        return level + more * ca.exp(-((speed / self.number("stribeck")) ** 2))
+
+
+# Stops of joints.
+
+
+def _depths(f: Force, q: Matrix, v: Matrix) -> list[tuple[Any, Any]]:
+    """How deep a joint is in each of its stops, and the rate of that."""
+    found: list[tuple[Any, Any]] = []
+    if "lower" in f.numbers:
+        found.append((f.number("lower") - q, -v))
+    if "upper" in f.numbers:
+        found.append((q - f.number("upper"), v))
+    return found
+
+
+def _push(f: Force, depth: Any, rate: Any) -> Any:
+    """Force (N or N m) of a compliant stop: of its spring and damper, never pulling."""
+    push = f.number("stiffness") * depth + f.number("damping") * rate
+    return where(depth > 0, where(push > 0, push, 0.0), 0.0)
+
+
+def _stop(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
+    force = zeros(1, None, v)
+    if "stiffness" in f.numbers:
+        for sign, (depth, rate) in zip(_signs(f), _depths(f, q, v), strict=True):
+            force = force + sign * _push(f, depth, rate)
+    return force
+
+
+def _stop_energy(f: Force, q: Matrix) -> Scalar:
+    energy = zeros(1, None, q)
+    if "stiffness" in f.numbers:
+        for depth, _ in _depths(f, q, 0 * q):
+            deep = where(depth > 0, depth, 0.0)
+            energy = energy + f.number("stiffness") / 2 * deep * deep
+    return energy
+
+
+def _signs(f: Force) -> list[float]:
+    """Direction of the force of each stop along the coordinate."""
+    return [1.0] * ("lower" in f.numbers) + [-1.0] * ("upper" in f.numbers)
+
+
+def _lawful_stop(f: Force, joints: Sequence[Joint]) -> LawfulElement | None:
+    _require_one(f, joints)
+    ends = {name: f.numbers[name].ravel()[0] for name in ("lower", "upper") if name in f.numbers}
+    if not ends:
+        raise ModelError(f"{f.owner}: it has no limit; give lower or upper, or both")
+    if len(ends) == 2 and nominal_of(ends["lower"]) > nominal_of(ends["upper"]):
+        low, high = (nominal_of(x) for x in ends.values())
+        raise ModelError(f"{f.owner}: lower {low:g} is above upper {high:g}; exchange them")
+    if "stiffness" in f.numbers:
+        if "restitution" in f.numbers and nominal_of(f.numbers["restitution"].ravel()[0]):
+            raise ModelError(f"{f.owner}: it is compliant and has a restitution; give its damping instead")
+        return None
+    if "damping" in f.numbers:
+        raise ModelError(f"{f.owner}: it has damping and no stiffness; give a stiffness, or a restitution instead")
+    rows = tuple(
+        Coupling(f.name, "stop", f.on, frozen([sign]), sign * x)
+        for sign, x in zip(_signs(f), ends.values(), strict=True)
+    )
+    return LawfulElement(f, rows, (Law.UNILATERAL,) * len(rows), tuple(ends))
+
+
+def _require_one(f: Force, joints: Sequence[Joint]) -> None:
+    joint = joints[f.on[0]]
+    if joint.kind.nv != 1 or joint.kind.nq != 1:
+        raise ModelError(
+            f"{f.owner}: joint {joint.name!r} ({joint.kind.name}) has {joint.kind.nv} coordinates; it must have one"
+        )
+
+
+# Friction that sticks.
+
+
+def _viscous(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
+    return -f.number("viscous") * v
+
+
+def _lawful_friction(f: Force, joints: Sequence[Joint]) -> LawfulElement:
+    _require_one(f, joints)
+    depends_on_reaction = "coefficient" in f.numbers or "static_coefficient" in f.numbers
+    if depends_on_reaction and "radius" not in f.numbers and joints[f.on[0]].kind.q_units == ("rad",):
+        raise ModelError(
+            f"{f.owner}: it depends on the reaction of a turning joint, {joints[f.on[0]].name!r}; give the radius (m) "
+            "of its pin"
+        )
+    for moving, resting in (("coulomb", "static"), ("coefficient", "static_coefficient")):
+        _not_below(f, moving, resting)
+    if not any(np.any(f.numbers[name]) for name in ("coulomb", "static", "coefficient") if name in f.numbers):
+        raise ModelError(f"{f.owner}: nothing of it sticks; give coulomb or coefficient, or leave out stick=True")
+    row = Coupling(f.name, "friction", f.on, frozen([1.0]))
+    return LawfulElement(f, (row,), (Law.FRICTION,), ("sliding",), joint=f.on[0] if depends_on_reaction else None)
+
+
+def _not_below(f: Force, moving: str, resting: str) -> None:
+    """Refuse a level at rest below that of sliding."""
+    if resting in f.numbers:
+        low, high = (nominal_of(f.numbers[name].ravel()[0]) if name in f.numbers else 0.0 for name in (resting, moving))
+        if low < high:
+            raise ModelError(f"{f.owner}: {resting} {low:g} is below {moving} {high:g}; friction at rest is the larger")
+    elif "stribeck" in f.numbers and moving in f.numbers and moving != "coulomb":
+        raise ModelError(f"{f.owner}: it has a speed stribeck and no {resting} to fall from; give it")
+
+
+# Contacts.
+
+
+def _contact_row(f: Force, k: int) -> Constraint:
+    """Row k of a contact whose function is traced: the gap, then the sliding velocities."""
+
+    def row(t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> Any:
+        return f.function(t, *(part for pose in poses for part in pose), *twists)[k]
+
+    return Constraint(f.name, f.on, row, "m").traced()
+
+
+def _pushed(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> list[Matrix]:
+    """Wrenches of a compliant contact; none of a hard one."""
+    if "stiffness" not in f.numbers:
+        return [zeros(6, None, pose.rotation) for pose in poses]
+    forces, _, beta, gap = _contact_row(f, 0).written(t, poses, twists)
+    assert gap is not None
+    rate = beta
+    for F, twist in zip(forces, twists, strict=True):
+        rate = rate - dot(F, twist)
+    push = _push(f, -gap, rate)
+    return [F * push for F in forces]
+
+
+def _lawful_contact(f: Force, joints: Sequence[Joint]) -> LawfulElement | None:
+    if not hasattr(f.function, "numel_out"):
+        return None  # it is not traced yet
+    count = int(f.function.numel_out(0))
+    if count > 3:
+        raise ModelError(f"{f.owner}: it has {count - 1} sliding velocities; a contact slides in one or two directions")
+    rows = tuple(_contact_row(f, k) for k in range(count))
+    if rows[0].is_at_rate_level:
+        raise ModelError(f"{f.owner}: its gap depends on twists; a gap depends on poses (and time) alone")
+    for row in rows[1:]:
+        if not row.is_at_rate_level:
+            raise ModelError(f"{f.owner}: a tangent does not depend on twists; it is a velocity of sliding, m/s")
+    _not_below(f, "coefficient", "static_coefficient")
+    if count > 1 and "coefficient" not in f.numbers:
+        raise ModelError(f"{f.owner}: it has a tangent and no friction; give the coefficient, friction=...")
+    if count == 1 and "coefficient" in f.numbers:
+        raise ModelError(f"{f.owner}: it has friction and no tangent; give the velocity of sliding, tangent=...")
+    if "stiffness" in f.numbers:
+        if count > 1:
+            raise ModelError(f"{f.owner}: it is compliant and has friction; a contact with friction is hard")
+        return None
+    names = ("gap", *(("sliding",) if count == 2 else ("sliding 1", "sliding 2"))[: count - 1])
+    laws = (Law.UNILATERAL, *(Law.FRICTION,) * (count - 1))
+    return LawfulElement(f, rows, laws, names, normal=0 if count > 1 else None)
+
+
+RESTITUTION = Field("1", "of Newton or Poisson, from 0 to 1", rule=FRACTION, default=0.0, letter="e")
+STOP = ForceKind(
+    "stop", "joint", _stop, _stop_energy, mark="element", lawful=_lawful_stop,
+    fields={
+        "lower": Field("rad|m", "least coordinate, rad or m", EACH, default=None, letter="q_l", data="position"),
+        "upper": Field("rad|m", "largest coordinate, rad or m", EACH, default=None, letter="q_u", data="position"),
+        "restitution": RESTITUTION,
+        "stiffness": Field(
+            "N m/rad|N/m", "of a compliant stop, N m/rad or N/m; a stop without is hard", EACH, POSITIVE, None, "k"
+        ),
+        "damping": Field("N m s/rad|N s/m", "of a compliant stop", EACH, NOT_NEGATIVE, None, "d"),
+    },
+)  # fmt: skip
+STICKING = ForceKind(
+    "sticking friction", "joint", _viscous, mark="friction", file_name="sticking_friction", lawful=_lawful_friction,
+    fields={
+        "viscous": Field(
+            "N m s/rad|N s/m", "N m s/rad or N s/m", EACH, NOT_NEGATIVE, default=0.0, letter="d", data="damping",
+        ),
+        "coulomb": Field(
+            "N m|N", "friction once it slides, N m or N", EACH, NOT_NEGATIVE, default=0.0, letter="F_c", data="friction"
+        ),
+        "static": Field("N m|N", "friction at rest, N m or N; coulomb by default", EACH, NOT_NEGATIVE, None, "F_s"),
+        "coefficient": Field("1", "times the joint's reaction", rule=NOT_NEGATIVE, default=None, letter="mu"),
+        "static_coefficient": Field(
+            "1", "at rest; coefficient by default", rule=NOT_NEGATIVE, default=None, letter="mu_s"
+        ),
+        "radius": Field("m", "of the pin of a turning joint, m", rule=POSITIVE, default=None, letter="r"),
+        "stribeck": Field(
+            "rad/s|m/s", "speed over which friction falls from that at rest, rad/s or m/s", EACH, POSITIVE, None, "v_s"
+        ),
+    },
+)  # fmt: skip
+CONTACT = ForceKind(
+    "contact", "bodies", _pushed, mark="element", lawful=_lawful_contact,
+    fields={
+        "gap": Field("m, m/s", "the gap, m; then velocities of sliding in one or two directions, m/s", GAP),
+        "coefficient": Field("1", "of friction", rule=NOT_NEGATIVE, default=None, letter="mu"),
+        "static_coefficient": Field(
+            "1", "at rest; coefficient by default", rule=NOT_NEGATIVE, default=None, letter="mu_s"
+        ),
+        "stribeck": Field(
+            "m/s", "speed over which friction falls from that at rest, m/s", rule=POSITIVE, default=None, letter="v_s"
+        ),
+        "restitution": RESTITUTION,
+        "stiffness": Field("N/m", "of a compliant contact, N/m", rule=POSITIVE, default=None, letter="k"),
+        "damping": Field("N s/m", "of a compliant contact", rule=NOT_NEGATIVE, default=None, letter="d"),
+    },
+)  # fmt: skip
+# The table of force elements has these too; `model.law` is imported wherever there are models.
+FORCES.update({kind.name: kind for kind in (STOP, STICKING, CONTACT)})
+
+
+def lawful_elements(forces: Sequence[Force], joints: Sequence[Joint]) -> tuple[LawfulElement, ...]:
+    """The lawful elements among force elements, in order."""
+    found = (force.kind.lawful(force, joints) for force in forces if force.kind.lawful is not None)
+    return tuple(law for law in found if law is not None)

@@ -1,0 +1,38 @@
+"""Variables: numbers of a mechanism beside its bodies, joints and elements, which every function can read by name.
+
+A variable is held, changed only by events and inputs: the mode of a machine, a command. Or it is a state, with a rate
+that is integrated with the motion: the integral of a controller, the current of a motor. All are free parameters of
+the built model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, eq=False)
+class Variable:
+    """A number, or several, with a name.
+
+    `value` (size,) is the nominal one, at which runs begin. `rate` is None for one that is held, else a function of an
+    instant that returns the rates (size,), in `unit`/s. `slope` is the name of the variable that is the rate of an
+    input which is given by straight lines over time. One that is sampled takes the value `update` of the instant every
+    `every` seconds.
+    """
+
+    name: str
+    value: np.ndarray
+    unit: str = ""
+    rate: Callable[[Any], Any] | None = field(default=None, repr=False)
+    slope: str = ""
+    every: float = 0.0
+    update: Callable[[Any], Any] | None = field(default=None, repr=False)
+
+    @property
+    def owner(self) -> str:
+        """What it is called in messages."""
+        return f"variable {self.name!r}"

@@ -1,0 +1,223 @@
+"""Rows with laws at states of a mechanism, on arrays: impulses of impacts, and the mode that each row takes.
+
+    impact      u+ = u + W P      0 <= P, u+ + e min(u, 0) >= 0, one of them zero, for gaps that are closed (Newton)
+                compression with e = 0, then e times its impulse is given back (Poisson)
+    friction    |P_t| <= mu P_n, also of joints whose friction depends on their reaction
+    modes       by accelerations (`structure.law_choice`)
+
+Where friction and restitution together would raise the kinetic energy (Kane's paradox), the impulses are taken between
+those without restitution and those of the law, as near to these as energy allows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from cardan.formulation.formulation import Formulation
+from cardan.formulation.law_quantities import law_problem
+from cardan.formulation.modes import REACTION, friction_rows
+from cardan.model.force import Coupling
+from cardan.model.memory import KernelSlot, Slot
+from cardan.model.model import Model
+from cardan.model.modes import CLOSED, DIRECTION, MODE, places
+from cardan.model.row import Law
+from cardan.structure.kernels import compile_quantity, time_argument
+from cardan.structure.law_choice import Choice, LawProblem, LawTable, choose, independent, residual
+from cardan.structure.planarity import prepare
+from cardan.structure.rows import kept_rows
+
+CLOSES = 1e-9  # m or rad: a gap up to this is closed
+RESTS = 1e-10  # m/s or rad/s: a rate up to this is zero
+EPS = float(np.finfo(float).eps)
+NEWTON, POISSON = "newton", "poisson"
+_KERNELS: KernelSlot[tuple[str, bool]] = KernelSlot("what the choice of modes needs, by formulation and loads")
+_LAWS: Slot[str, ModeLaws] = Slot("rows with laws of a model with modes, by formulation")
+
+
+@dataclass(frozen=True)
+class LawState:
+    """What the rows of k systems are at a state: see `formulation.law_quantities.law_problem`."""
+
+    phi: np.ndarray
+    u: np.ndarray
+    b: np.ndarray
+    W: np.ndarray
+    Y: np.ndarray
+    bound: np.ndarray
+    reaction: np.ndarray
+    restitution: np.ndarray
+
+    def of(self, systems: np.ndarray) -> LawState:
+        """Some of the systems."""
+        return LawState(*(x[systems] for x in vars(self).values()))
+
+
+class ModeLaws:
+    """The rows with laws of a model with modes, in a formulation."""
+
+    def __init__(self, model: Model, formulation: Formulation) -> None:
+        self.model, self.formulation = model.unbound, formulation
+        laws = tuple(law for element in model.laws for law in element.laws)
+        normal, disc = [-1] * len(laws), [-1] * len(laws)
+        for f in friction_rows(model):
+            normal[f.row] = -1 if f.normal is None else f.normal
+            disc[f.row] = -1 if f.other is None else f.other
+        self.table = LawTable(laws, tuple(normal), tuple(disc))
+        self.mode, self.direction, self.closed = (places(model, what) for what in (MODE, DIRECTION, CLOSED))
+        self.names = [row.name for row in model.lawful_rows]
+
+    def state(
+        self, t: Any, q: np.ndarray, v: np.ndarray, tau: np.ndarray, p: np.ndarray, wrenches: np.ndarray | None = None
+    ) -> LawState:
+        """What the rows are at states (k, ...)."""
+        model, formulation, loaded = self.model, self.formulation, wrenches is not None
+
+        def make() -> Any:
+            prepare(model, formulation)
+            rows = kept_rows(model, formulation)
+            written = law_problem(model, formulation, rows, loaded)
+            return compile_quantity(model, written, f"{formulation.facts(model)} rows {rows} loaded {loaded}")
+
+        kernel = _KERNELS.find(model, (formulation.key, loaded), make).at_values(np.ascontiguousarray(p))
+        loads = () if wrenches is None else (wrenches,)
+        found = [np.array(x) for x in kernel(q, v, tau, *loads, *time_argument(model, t))]
+        m, k = len(self.table), len(q)
+        found[6] = found[6].reshape(k, m, m + 1, REACTION).swapaxes(2, 3)
+        return LawState(*found)
+
+    def switched(self, p: np.ndarray) -> np.ndarray:
+        """Rows (k, m) of locks and latches that are closed at parameters p (k, np)."""
+        return np.asarray((self.closed >= 0) & (p[:, self.closed] > 0.5))
+
+    def with_modes(self, p: np.ndarray, found: Choice, s: LawState, q: np.ndarray) -> np.ndarray:
+        """Parameters (k, np) with the modes that were chosen at configurations q (k, nq)."""
+        own, p = self.direction >= 0, p.copy()
+        below = np.where(s.phi <= CLOSES, np.maximum(-s.phi, 0.0), 0.0) + self.rounding(q)
+        p[:, self.mode] = found.mode
+        p[:, self.direction[own]] = np.where(self.table.of(Law.UNILATERAL), below, found.direction)[:, own]
+        return p
+
+    def rounding(self, q: np.ndarray) -> np.ndarray:
+        """Rounding (k, m) of the gaps of rows; none of a joint's own coordinate."""
+        rows = [row for element in self.model.laws for row in element.rows]
+        composed = np.array([not isinstance(row, Coupling) for row in rows])
+        return np.where(composed, 2 * EPS * np.maximum(np.abs(q).max(axis=1, initial=1.0), 1.0)[:, None], 0.0)
+
+    def bouncing(self, s: LawState, q: np.ndarray) -> np.ndarray:
+        """Restitutions (k, m): none where a bounce would be lost in rounding."""
+        least = np.maximum(RESTS, np.sqrt(200 * np.abs(s.b) * self.rounding(q)))
+        return np.where(s.u < -least, s.restitution, 0.0)
+
+    def chosen(self, s: LawState, closed: np.ndarray) -> Choice:
+        """The modes by accelerations; `closed` (k, m) are the switched rows that are on."""
+        u, friction = s.u, self.table.of(Law.FRICTION)
+        holding = independent(s.W, closed)
+        contact = np.where(self.table.of(Law.UNILATERAL), (s.phi <= CLOSES) & (u <= RESTS), holding)
+        speed, direction = np.abs(u), np.sign(u)
+        for r, other in enumerate(self.table.disc):
+            if other >= 0:
+                speed[:, r] = np.hypot(u[:, r], u[:, other])
+                direction[:, r] = u[:, r] / np.maximum(speed[:, r], 1e-300)
+        rests = friction & (speed <= RESTS)
+        touching = np.ones_like(rests)
+        for r, n in enumerate(self.table.normal):
+            if n >= 0:
+                touching[:, r] = contact[:, n]
+        direction = np.where(friction & ~rests & touching, direction, 0.0)
+        constant, coefficient, static, static_coefficient = np.moveaxis(s.bound, -1, 0)
+        problem = LawProblem(
+            s.b,
+            s.W,
+            constant,
+            coefficient,
+            static,
+            static_coefficient,
+            s.reaction,
+            contact,
+            rests & touching,
+            direction,
+        )
+        return choose(self.table, problem)
+
+    def resting(self, s: LawState) -> tuple[np.ndarray, np.ndarray]:
+        """With all rows closed and at rest: where (k,) forces fit, and how well (k,), relative to their size."""
+        gaps, friction = self.table.of(Law.UNILATERAL), self.table.of(Law.FRICTION)
+        holding = independent(s.W, np.broadcast_to(self.table.of(Law.SWITCHED), s.u.shape))
+        constant, coefficient, static, static_coefficient = np.moveaxis(s.bound, -1, 0)
+        problem = LawProblem(
+            s.b, s.W, constant, coefficient, static, static_coefficient, s.reaction, gaps | holding,
+            np.broadcast_to(friction, s.u.shape), np.zeros_like(s.u),
+        )  # fmt: skip
+        found = choose(self.table, problem)
+        return found.found, residual(self.table, problem, found)
+
+    def hit(self, s: LawState, closed: np.ndarray) -> np.ndarray:
+        """Systems (k,) whose rates need an impulse: a closed gap closes further, or a row that is on moves."""
+        gaps = self.table.of(Law.UNILATERAL) & (s.phi <= CLOSES) & (s.u < -RESTS / 10)
+        return np.asarray((gaps | (closed & (np.abs(s.u) > RESTS / 10))).any(axis=1))
+
+    def impact(self, s: LawState, closed: np.ndarray, e: np.ndarray, rule: str = NEWTON) -> tuple[np.ndarray, Choice]:
+        """Impulses (k, m) with restitutions e (k, m), and how they were chosen."""
+        friction, gaps = self.table.of(Law.FRICTION), self.table.of(Law.UNILATERAL)
+        contact = np.where(gaps, s.phi <= CLOSES, independent(s.W, closed))
+        impulsive = np.zeros(s.u.shape, dtype=bool)
+        for r, n in enumerate(self.table.normal):
+            if friction[r]:
+                impulsive[:, r] = contact[:, n] if n >= 0 else s.reaction[:, r].any(axis=(1, 2))
+        none, mu = np.zeros_like(s.u), np.where(impulsive, s.bound[..., 1], 0.0)
+        reaction = s.reaction.copy()
+        reaction[..., 0] = 0.0
+        problem = LawProblem(s.u, s.W, none, mu, none, mu, reaction, contact, impulsive, none)
+        first = choose(self.table, problem)
+        e = np.where(gaps & (s.u < 0), e, 0.0)
+        if not e.any():
+            return first.x, first
+        if rule == POISSON:
+            given, limit = e * first.x, none.copy()
+            for r, n in enumerate(self.table.normal):
+                if n >= 0:
+                    limit[:, r] = mu[:, r] * given[:, n]
+            more = s.u + np.einsum("kij,kj->ki", s.W, first.x + given)
+            second = choose(self.table, replace(problem, b=more, constant=limit, static_constant=limit))
+            whole = first.x + given + second.x
+        else:
+            second = choose(self.table, replace(problem, b=s.u + e * s.u))
+            whole = second.x
+        return without_gain(s, first.x, whole), replace(second, found=first.found & second.found)
+
+    def why(self, found: Choice, q: np.ndarray, what: str) -> str:
+        """Why no, or no single, set of modes fits one of the systems; empty where one does."""
+        wrong = np.flatnonzero(~found.found | ~found.single)
+        if not len(wrong):
+            return ""
+        k = int(wrong[0])
+        friction = [self.names[r] for r in np.flatnonzero(self.table.of(Law.FRICTION))]
+        names = ", ".join(map(repr, friction or self.names))
+        told = "several" if found.found[k] else "no"
+        state = np.array2string(np.asarray(q)[k], precision=6, separator=", ", max_line_width=1000)
+        return (
+            f"{told} {what} of the rows with laws fit (Painleve's paradox, or jamming), with {names} at q = {state}; "
+            "lower the friction, or make the contact compliant"
+        )
+
+
+def law_rows_of(model: Model, formulation: Formulation) -> ModeLaws:
+    """The rows with laws of a model with modes."""
+    return _LAWS.find(model, formulation.key, lambda: ModeLaws(model.unbound, formulation))
+
+
+def without_gain(s: LawState, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Impulses (k, m) between x, without restitution, and y, as near to y as leaves no gain of energy."""
+    d = y - x
+    Wx, Wd = (np.einsum("kij,kj->ki", s.W, a) for a in (x, d))
+    start = np.sum(x * (s.u + Wx / 2), axis=1)
+    slope, curve = np.sum(d * (s.u + Wx), axis=1), np.sum(d * Wd, axis=1) / 2
+    allowed = np.maximum(start, 0) - start
+    root = np.sqrt(np.maximum(slope**2 + 4 * curve * allowed, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        part = np.where(slope > 0, 2 * allowed / (slope + root), (root - slope) / (2 * curve))
+    gains = slope + curve > allowed * (1 + 1e-12)
+    return np.asarray(np.where(gains[:, None], x + np.clip(np.nan_to_num(part), 0.0, 1.0)[:, None] * d, y))

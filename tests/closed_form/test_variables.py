@@ -1,0 +1,134 @@
+"""Variables with rates, sampled variables, inputs over time, and machines of states, against closed forms."""
+
+import numpy as np
+import pytest
+
+import cardan as cd
+
+METHODS = [("dormand_prince", None), ("rk4", 1e-2)]
+
+
+def swing(**variables) -> cd.Model:
+    """A mass on a spring, x = cos(2 t), with variables."""
+    m = cd.Mechanism("swing", gravity=(0, 0, 0))
+    m.body("mass", mass=1.0)
+    m.joint("x", cd.Prismatic(axis=(1, 0, 0)), m.ground, "mass", start=1.0)
+    m.torsion("spring", "x", stiffness=4.0)
+    for name, options in variables.items():
+        m.variable(name, **options)
+    return m.build()
+
+
+@pytest.mark.parametrize(("method", "step"), METHODS)
+def test_states_are_integrated_with_the_motion(method, step):
+    """The integral of x is sin(2 t) / 2; a lag of first order behind the time has its closed form."""
+    model = swing(
+        area={"rate": lambda s: s.coordinate("x")}, lag={"value": 0.5, "rate": lambda s: 3 * (s.t - s["lag"])}
+    )
+    run = cd.simulate(model, 2.0, method=method, step=step, samples=21)
+    t = run.time
+    assert np.abs(run["area"] - np.sin(2 * t) / 2).max() < 1e-8
+    assert np.abs(run["lag"] - (t - 1 / 3 + 5 / 6 * np.exp(-3 * t))).max() < 1e-8
+    starts = model.at({"lag": np.array([0.5, 2.0])})
+    both = cd.simulate(starts, 2.0, method=method, step=step, samples=21)
+    assert np.array_equal(both[0].parameters, run.parameters) and np.array_equal(both[0].q, run.q)
+    assert both["lag"][1, 0] == 2.0
+
+
+def test_error_control_sees_the_states():
+    """A state that is a thousand times faster than the motion takes shorter steps, and is right all the same."""
+    fast = swing(fast={"value": 1.0, "rate": lambda s: -200.0 * s["fast"]})
+    run = cd.simulate(fast, 0.1, samples=11, rtol=1e-9, atol=1e-12)
+    assert np.abs(run["fast"] - np.exp(-200 * run.time)).max() < 1e-7
+    assert (
+        run.statistics["steps"] > 2 * cd.simulate(swing(), 0.1, samples=11, rtol=1e-9, atol=1e-12).statistics["steps"]
+    )
+
+
+@pytest.mark.parametrize(("method", "step"), METHODS)
+def test_inputs_over_time(method, step):
+    """Inputs are held, or follow straight lines; each system has its own; integrals are those of the closed form."""
+    model = swing(
+        held={"value": 7.0}, line={"linear": True}, area={"rate": lambda s: s["held"]},
+        line_area={"rate": lambda s: s["line"]},
+    )  # fmt: skip
+    times, heights = np.array([0.0, 0.25, 1.0]), np.array([[1.0, -2.0, 3.0], [0.5, 0.0, 1.0]])
+    given = {"held": (times, heights), "line": (times, heights)}
+    both = cd.simulate(model, 1.5, method=method, step=step, samples=31, inputs=given)
+    for run, h in zip((both[0], both[1]), heights, strict=True):
+        step_of = np.interp(run.time, times, h)
+        assert np.abs(run["line"] - step_of).max() < 1e-12
+        assert np.array_equal(run["held"], h[np.searchsorted(times, run.time, side="right") - 1])
+        assert run["area"][-1] == pytest.approx(0.25 * h[0] + 0.75 * h[1] + 0.5 * h[2], abs=1e-12)
+        line = 0.125 * (h[0] + h[1]) + 0.375 * (h[1] + h[2]) + 0.5 * h[2]
+        assert run["line_area"][-1] == pytest.approx(line, abs=1e-12)
+    one = cd.simulate(model, 1.5, method=method, step=step, samples=31, inputs={k: (times, heights[1]) for k in given})
+    assert np.array_equal(one.q, both[1].q) and np.array_equal(one.parameters, both[1].parameters)
+
+
+def test_a_sampled_variable_is_a_difference_equation():
+    """u' = u / 2 + x at every 0.1 s, with the x of that time, whatever the steps."""
+    model = swing(u={"every": 0.1, "update": lambda s: 0.5 * s["u"] + s.coordinate("x")})
+    run = cd.simulate(model, 1.0, samples=np.linspace(0, 0.95, 20))
+    u, expected = 0.0, []
+    for t in run.time[:20]:
+        k = round(t / 0.05)
+        u = 0.5 * u + np.cos(2 * t) if k % 2 == 0 else u
+        expected.append(u)
+    assert np.abs(run["u"][:20] - expected).max() < 1e-7
+
+
+def test_a_machine_counts_events_in_its_own_states_only():
+    """A shuttle goes up with speed 1 and down with speed 2; each end is met in its own state."""
+    model = swing(phase={"value": 0}).free("spring.stiffness").at({"spring.stiffness": 0.0})
+    machine = cd.Machine("phase", ["up", "down"])
+    machine.on("up", "down", lambda s: s.coordinate("x") - 1, then=lambda s: cd.Change({"x": -2.0}))
+    machine.on("down", "up", lambda s: s.coordinate("x"), then=lambda s: cd.Change({"x": 1.0}))
+    run = cd.simulate(model, 4.2, [0.0], [1.0], events=machine.events, samples=43)
+    assert [e.name for e in run.events] == ["up to down", "down to up"] * 2 + ["up to down"]
+    assert np.allclose([e.time for e in run.events], [1.0, 1.5, 2.5, 3.0, 4.0], atol=1e-9)
+    assert run["phase"][-1] == machine.number("down") == 1.0
+
+
+def test_runs_with_changes_are_saved(tmp_path):
+    """A file has the parameters over time and what events changed; a store is the same."""
+    times, heights = [0.0, 0.3], np.array([[1.0, 2.0], [3.0, 4.0]])
+    reset = cd.Event("reset", lambda s: s["area"] - 0.35, then=lambda s: cd.Change({"x": 0.0}, {"area": 0.0}))
+    model = swing(held={}, area={"rate": lambda s: s["held"]})
+    arguments = {"samples": 11, "events": [reset], "inputs": {"held": (times, heights)}}
+    run = cd.simulate(model, 1.0, **arguments)
+    with pytest.warns(RuntimeWarning, match="model is not in the file"):
+        run.save(tmp_path / "run.nc")
+        cd.simulate(model, 1.0, store=tmp_path / "store.nc", **arguments)
+    for name in ("run.nc", "store.nc"):
+        again = cd.load_run(tmp_path / name, model)
+        assert np.array_equal(again.parameters, run.parameters) and np.array_equal(again["held"], run["held"])
+        assert [e.time for e in again.events] == [e.time for e in run.events]
+        assert np.array_equal(again.events[0].v_after, run.events[0].v_after)
+        assert np.array_equal(np.array(again.at(0.31)), np.array(run.at(0.31)))
+        assert np.array_equal(again.energy, run.energy)
+
+
+def test_bad_variables_and_inputs_are_refused():
+    """Each with the name of the variable, in one sentence."""
+    model = swing(u={}, area={"rate": lambda s: s["u"]})
+    for inputs, words in (
+        ({"v": ([0.0], [0.0])}, "input 'v' is not"), ({"u": [1.0, 2.0, 3.0]}, "input 'u': give"),
+        ({"u": ([1.0, 0.0], [0.0, 0.0])}, "'u'.*increasing"), ({"u": ([0.0, 1.0], [0.0])}, "'u'.*shape"),
+        ({"u": ([0.0], [np.nan])}, "'u' must be finite"), ({"area": ([0.0], [0.0])}, "'area'.*rate of its own"),
+    ):  # fmt: skip
+        with pytest.raises(cd.CardanError, match=words):
+            cd.simulate(model, 0.1, inputs=inputs)
+    for method in ("gear", "bdf", "adams", "alpha"):
+        with pytest.raises(cd.InputError, match="'area' has a rate, and method"):
+            cd.simulate(model, 0.1, method=method, step=0.01)
+    for rate, words in (
+        (lambda s: s["missing"], "'x'.*'missing' is not free"), (lambda s: [1.0, 2.0], "'x'.*1 numbers, got 2"),
+        (lambda s: np.random.rand() * s.t, "'x'.*another one each time"), (lambda s: "no", "'x'.*expression"),
+    ):  # fmt: skip
+        with pytest.raises(cd.CardanError, match=words):
+            cd.simulate(swing(x={"rate": rate}), 0.1)
+    with pytest.raises(cd.ModelError, match="'u'.*every"):
+        swing(u={"every": 0.0, "update": lambda s: s.t})
+    with pytest.raises(cd.InputError, match="'e'.*active depends"):
+        cd.simulate(model, 0.1, events=[cd.Event("e", lambda s: s.t - 0.05, active=lambda s: s.t > 0)])
