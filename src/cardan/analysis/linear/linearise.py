@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cardan.analysis.linear.large_loops import is_large_with_loops, linear_loops
 from cardan.analysis.linear.large_trees import is_large_tree, linear_tree
 from cardan.analysis.linear.linear_model import LinearModel
 from cardan.analysis.linear.operating_point import OperatingPoint, operating_point
@@ -249,7 +250,10 @@ def _independent(
     states += [(f"v.{names[k]}", units[k]) for k in columns.rates]
     if is_large_tree(point.model, way):
         return {"columns": columns, "states": tuple(states), **linear_tree(owner, point, columns)}
-    a, AB, dq, dv, da, M, quality = linear_kernel(point.model, way, columns)(*_arguments(point, loaded))
+    if is_large_with_loops(point, way, columns):
+        a, AB, dq, dv, da, M, quality = linear_loops(point, columns)
+    else:
+        a, AB, dq, dv, da, M, quality = linear_kernel(point.model, way, columns)(*_arguments(point, loaded))
     bad = ~(quality[..., 0] > DEPENDENT)
     if bad.any():
         again = _chosen_at(owner, point, choice, bad, asked)
