@@ -173,7 +173,7 @@ def simulate(
     )  # fmt: skip
     wanted = (sensitivities,) if isinstance(sensitivities, str) else tuple(_listed("sensitivities", sensitivities))
     if wanted:
-        _require_sensitivities(model, job.integrator, wanted, store)
+        _require_sensitivities(job, wanted, store)
         if precision != DOUBLE:
             raise InputError("simulate: sensitivities are of steps in float64; leave out precision='float32'")
     job, states = job.started(q0, v0, tau, assemble)
@@ -685,18 +685,19 @@ def _require_states(model: Model, integrator: Integrator, precision: str) -> Non
     if named and not integrator.has_states:
         raise InputError(
             f"simulate: variable {named[0]!r} has a rate, and method {integrator.name!r} does not integrate such "
-            "variables; take 'dormand_prince', 'rk4' or 'euler'"
+            "variables; take 'dormand_prince', 'rk4' or 'gear'"
         )
     if named and precision != DOUBLE:
         raise InputError(f"simulate: variable {named[0]!r} has a rate, which is integrated in float64 only")
 
 
-def _require_sensitivities(model: Model, integrator: Integrator, names: tuple[str, ...], store: Any) -> None:
+def _require_sensitivities(job: Job, names: tuple[str, ...], store: Any) -> None:
     """Reject sensitivities that there are not."""
-    from cardan.results.motion_derivatives import require_derivatives, require_names
+    from cardan.results.motion_derivatives import require_derivatives, require_names, require_unchanged
 
-    require_derivatives(integrator)
-    require_names(model, names)
+    require_derivatives(job.integrator)
+    require_names(job.model, names)
+    require_unchanged("simulate: sensitivities", job.changes)
     if store is not None:
         raise InputError("simulate: sensitivities are kept in memory only; leave out store, or take fewer systems")
 
