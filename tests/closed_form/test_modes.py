@@ -163,3 +163,16 @@ def test_a_latch_catches_by_an_impulse_and_lets_go():
     np.testing.assert_allclose(run["catch.force"][1][0], -0.4, rtol=1e-9)  # the heavy one holds the other back
     after = together + 0.2 * (2 - caught)
     np.testing.assert_allclose(run.v[2], [after, after + 0.6 * 0.5], rtol=1e-9)
+
+
+@pytest.mark.parametrize(("rule", "after"), [("newton", [-1 / 3, 2 / 3, 2 / 3]), ("sequential", [0.0, 0.0, 1.0])])
+def test_balls_that_touch_are_hit(rule, after):
+    m = cd.Mechanism("cradle", gravity=(0, 0, 0))
+    for k in range(3):
+        m.body(f"b{k}", mass=1.0, inertia=cd.inertia.sphere(1.0, 0.1))
+        m.joint(f"j{k}", cd.Prismatic(axis=(1, 0, 0)), m.ground, f"b{k}", start=0.2 * k - 0.5 * (k == 0))
+    gap = lambda t, poses, twists: poses[1].position[0] - poses[0].position[0] - 0.2
+    for k in range(2):
+        m.contact(f"c{k}", [f"b{k}", f"b{k + 1}"], gap=gap, restitution=1.0)
+    run = cd.simulate(m.build(), 1.0, v0=[1.0, 0, 0], method=cd.DormandPrince(impact=rule), samples=2)
+    np.testing.assert_allclose(run.v[-1], after, atol=1e-12)

@@ -205,4 +205,10 @@ MUTANTS: list[Mutant] = [
         ("return y if rule == NEWTON else x + bounds.restitution * x + y", "return y if rule == NEWTON else x + y", "Poisson's impacts give nothing back"),
         ("R0.append(0 * at_rest if change is None else at_rest)", "R0.append(0 * at_rest)", "friction by reactions without what loads make of them"),
     ),
+    *changes(
+        "formulation/modes.py", "closed_form/test_modes.py agreement/test_laws_in_formulations.py",
+        ("return dot(self.x, self.rows.J @ self.parts.rates)", "return 0 * dot(self.x, self.rows.J @ self.parts.rates)", "friction's work is not in the energy balance"),
+        ("at.rows.phi[k] + d[k] + TINY", "at.rows.phi[k] + TINY", "a short flight from below zero is missed"),
+        ("return at.x[f.normal]", "return 0 * at.x[f.normal]", "sliding friction without the normal force"),
+    ),
 ]  # fmt: skip

@@ -67,7 +67,7 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "integrate/transition.py", CHANGES,
-        ("left = third * ratio / (1 - ratio)", "left = third * ratio", "accumulation by the next interval only"),
+        ("NEGLIGIBLE = 1e-9", "NEGLIGIBLE = 1e-2", "accumulation is recognised too early"),
     ),
     *changes(
         "integrate/driver.py", CHANGES,

@@ -525,8 +525,8 @@ def _stored(job: Job, states: _States, path: Any, overwrite: bool, report: Repor
             outcome = _texts(kept).tolist()
             time = kept.t if own_times else None
             try:
-                own = (kept.knot_q, kept.knot_v, kept.knot_after, kept.knot_p)
-                knots = Knots(kept.knots, *own) if len(kept.knots) else None
+                at_breaks = (kept.knot_q, kept.knot_v, kept.knot_after, kept.knot_p)
+                knots = Knots(kept.knots, *at_breaks) if len(kept.knots) else None
                 out.write(lo, kept.q, kept.v, time=time, outcome=outcome, events=met, knots=knots, parameters=kept.p)
             except FileError as error:
                 last, t = job.trajectory(kept, part, (len(part.q),)), float(np.nanmax(kept.t))
