@@ -26,14 +26,14 @@ import numpy as np
 from cardan.formulation.readings import bodies_read, element_readings, measured_joints, readings
 from cardan.functions.constraints import multipliers
 from cardan.functions.kinematics import body_poses, body_twists
+from cardan.integrate.moreau.forces import step_forces
 from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.force import Coupling
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
-from cardan.model.modes import has_modes
 from cardan.model.parameter import Parameter
 from cardan.model.row import Law
-from cardan.results.trajectory.quantities import XYZ, SampledStates
+from cardan.results.trajectory.quantities import XYZ, SampledStates, in_steps
 from cardan.structure.dynamics import law_kernel
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity, time_argument
@@ -247,15 +247,12 @@ def _row_forces(s: SampledStates) -> np.ndarray:
 
 def _laws(s: SampledStates) -> np.ndarray:
     """Forces and then gaps (..., n, 2 m) of the m rows with laws."""
-    tau = np.zeros(s.model.nv) if s.tau is None else s.tau
-    if not has_modes(s.model):  # a run in steps that contain the changes
-        from cardan.integrate.moreau.forces import step_forces
-
-        step, rule = float(s.settings["step"]), str(s.settings.get("impact", ""))
-        formulation = formulation_of(s.model, s.formulation)
+    given = in_steps(s)
+    if given is not None:
         parameters = [s.model.values] if s.model.values is not None else []
         gaps = gaps_and_rates(s.model, s.q, s.v, s.t, parameters)[0]
-        return np.concatenate([step_forces(s.model, formulation, rule, step, s.t, s.q, s.v, tau), gaps], axis=-1)
+        return np.concatenate([step_forces(*given), gaps], axis=-1)
+    tau = np.zeros(s.model.nv) if s.tau is None else s.tau
     kernel = law_kernel(s.model, formulation_of(s.model, s.formulation))
     return np.asarray(kernel(s.q, s.v, tau, *time_argument(s.model, s.t)))
 
