@@ -14,17 +14,21 @@ from cardan.model.row import Law
 from cardan.structure.law_choice import CLOSED
 from cardan.structure.law_state import NEWTON, SEQUENTIAL, LawState, law_rows_of
 
+PART_OF_STEP = 1.0  # friction in two directions that stops within this part of a fixed step is at rest
 VIOLATED = 1e-7  # m or rad: a state that is this far inside a stop is refused
 
 
 class LawTransition(Transition):
     """Impacts and changes of modes of a run of a model with modes, whose drives are `tau` (B, nv).
 
-    `rule` is the law of impacts. `impulses` has the number of the system, time (s) and impulses (m,) of every impact.
+    `rule` is the law of impacts, `step` the length of fixed steps, s, or None. `impulses` has the number of the system, time (s) and impulses (m,) of every impact.
     """
 
-    def __init__(self, model: Model, formulation: Formulation, tau: np.ndarray, rule: str = NEWTON) -> None:
+    def __init__(
+        self, model: Model, formulation: Formulation, tau: np.ndarray, rule: str = NEWTON, step: float | None = None
+    ) -> None:
         self.laws, self.tau, self.rule = law_rows_of(model, formulation), tau, rule
+        self.time = PART_OF_STEP * (step or 0.0)
         self.impulses: list[tuple[int, float, np.ndarray]] = []
 
     def apply(self, at: Moment) -> Jump:
@@ -52,10 +56,12 @@ class LawTransition(Transition):
             for i, own in zip(np.flatnonzero(hit), P, strict=True):
                 self.impulses.append((int(at.systems[i]), float(at.t[i]), own))
             s = laws.state(at.t, at.q, v, tau, at.p)
-        found = laws.chosen(s, closed)
+        found = laws.chosen(s, closed, self.time)
         v += np.einsum("kij,kj->ki", s.Y, _stopping(s, found.mode == CLOSED))
         wrong = failed | np.logical_not(found.found & found.single)
-        return Jump(v, laws.with_modes(at.p, found, s, at.q), wrong, message or laws.why(found, at.q, "forces"))
+        return Jump(
+            v, laws.with_modes(at.p, found, s, at.q, self.time), wrong, message or laws.why(found, at.q, "forces")
+        )
 
     def _violated(self, at: Moment, s: LawState, inside: np.ndarray) -> Jump:
         i, r = (int(x[0]) for x in np.nonzero(inside))
