@@ -67,7 +67,7 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "integrate/transition.py", CHANGES,
-        ("left = third * ratio / (1 - ratio)", "left = third * ratio", "accumulation by the next interval only"),
+        ("NEGLIGIBLE = 1e-9", "NEGLIGIBLE = 1e-2", "accumulation is recognised too early"),
     ),
     *changes(
         "integrate/driver.py", CHANGES,
@@ -236,6 +236,6 @@ MUTANTS: list[Mutant] = [
     *changes(
         "integrate/moreau/step.py", "closed_form/test_moreau.py",
         ("u = J @ v - contacts.beta + h / 2 * gamma", "u = J @ v - contacts.beta", "rates of rows with laws without the turning of their directions"),
-        ("found.append(rows.phi[k] <= 0 if own is Law.UNILATERAL else ca.SX(switched))", "found.append(ca.SX(switched))", "gaps that are open push"),
+        ("found.append(rows.phi[k] <= TOUCHES if own is Law.UNILATERAL else ca.SX(switched))", "found.append(ca.SX(switched))", "gaps that are open push"),
     ),
 ]  # fmt: skip

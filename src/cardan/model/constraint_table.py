@@ -25,6 +25,7 @@ from cardan.errors import InputError, ModelError
 from cardan.model.constraint_kind import ConstraintElement, ConstraintKind, ConstraintRow
 from cardan.model.field import AXIS, FUNCTION, POSE, POSITIVE, VECTOR, Field
 from cardan.model.force import BodyPose
+from cardan.model.table import require_smooth
 
 Poses = Sequence[BodyPose]
 DIRECTIONS = ("normal", "longitudinal", "lateral")
@@ -238,7 +239,9 @@ def _check_profile(e: ConstraintElement) -> None:
     import casadi as ca
 
     s = ca.SX.sym("s")
-    value = e.traced_function("profile")(s)
+    traced = e.traced_function("profile")
+    require_smooth(e.owner, traced)
+    value = traced(s)
     slope = ca.gradient(value, s)
     graph = ca.Function("profile", [s], [value, slope, ca.gradient(slope, s)])
     angle = np.linspace(-np.pi, np.pi, 721)

@@ -513,11 +513,8 @@ class Model:
             lines.append(f"free, shown here at nominal values: {', '.join(self.parameters.names)}")
         if self.actuators:
             driving = {force.name for force in self.forces if force.kind.name == "actuator"}
-            for what, names in (
-                ("actuators", driving),
-                ("actuators, as data", {a.name for a in self.actuators} - driving),
-            ):
-                listed = ", ".join(f"{a.name} ({a.kind})" for a in self.actuators if a.name in names)
+            for what, acts in (("actuators", True), ("actuators, as data", False)):
+                listed = ", ".join(f"{a.name} ({a.kind})" for a in self.actuators if (a.name in driving) == acts)
                 lines += [f"{what}: {listed}"] if listed else []
         if self.states:
             lines.append(f"states: {', '.join(self.states)}")

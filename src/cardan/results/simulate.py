@@ -441,7 +441,7 @@ class Job:
             zip(*(x.tolist() for x in np.unravel_index(numbers, batch)), strict=True) if batch else [()] * len(met)
         )
         return [
-            EventRecord(names[m.event], at, m.t, m.q, m.v, m.p, *(m.jump or (None, None)))
+            EventRecord(names[m.event], at, m.t, m.q, m.v, m.p, *(m.jump or (None, None)), m.impulse)
             for m, at in zip(met, systems, strict=True)
         ]
 
@@ -526,8 +526,8 @@ def _stored(job: Job, states: _States, path: Any, overwrite: bool, report: Repor
             outcome = _texts(kept).tolist()
             time = kept.t if own_times else None
             try:
-                own = (kept.knot_q, kept.knot_v, kept.knot_after, kept.knot_p)
-                knots = Knots(kept.knots, *own) if len(kept.knots) else None
+                at_breaks = (kept.knot_q, kept.knot_v, kept.knot_after, kept.knot_p)
+                knots = Knots(kept.knots, *at_breaks) if len(kept.knots) else None
                 out.write(lo, kept.q, kept.v, time=time, outcome=outcome, events=met, knots=knots, parameters=kept.p)
             except FileError as error:
                 last, t = job.trajectory(kept, part, (len(part.q),)), float(np.nanmax(kept.t))
