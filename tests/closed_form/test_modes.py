@@ -119,6 +119,7 @@ def test_a_puck_slides_straight_until_it_stops_and_bounces_with_friction(puck):
     first = thrown.events[0]
     # friction's impulse is mu times the normal one, against the sliding
     np.testing.assert_allclose(first.v_after, [*(1 - mu * 1.5 * down / 5) * np.array([3.0, -4.0]), 0.5 * down])
+    np.testing.assert_allclose(first.impulse[0], 0.5 * 1.5 * down)
     assert thrown.statistics["event_energy"] < 0
 
 

@@ -441,7 +441,7 @@ class Job:
             zip(*(x.tolist() for x in np.unravel_index(numbers, batch)), strict=True) if batch else [()] * len(met)
         )
         return [
-            EventRecord(names[m.event], at, m.t, m.q, m.v, m.p, *(m.jump or (None, None)), m.impulse)
+            replace(EventRecord(names[m.event], at, m.t, m.q, m.v, m.p, *(m.jump or (None, None))), impulse=m.impulse)
             for m, at in zip(met, systems, strict=True)
         ]
 

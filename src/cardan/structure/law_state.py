@@ -212,7 +212,7 @@ class ModeLaws:
             now = replace(s, u=s.u + np.einsum("kij,kj->ki", s.W, P))
             closing = np.where(gaps & (s.phi <= CLOSES), now.u, 0.0)
             fastest = np.argmin(closing, axis=1)[:, None] == np.arange(len(gaps))
-            busy = (closing < -RESTS).any(axis=1)
+            busy = np.asarray((closing < -RESTS).any(axis=1))
             if not busy.any():
                 break
             more, one = self.impact(replace(now, phi=np.where(gaps & ~fastest, np.inf, s.phi)), closed, e)
