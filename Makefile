@@ -36,8 +36,9 @@ help:
 demo: $(RUNTIME)
 	$(BIN)/cardan demo
 
+# With byte code, whatever the environment says: many tests start Python again.
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not bridges" $(ARGS)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not bridges" $(ARGS)
 
 test-bridges: $(TESTING)
 	test -d $(VENV)/torch || $(PIP) install --target $(VENV)/torch '$(TORCH)'
@@ -61,7 +62,7 @@ search: $(TESTING)
 lint: $(TESTING)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(BIN)/mypy --num-workers $(WORKERS)
 
 format: $(TESTING)
 	$(BIN)/ruff check --fix .

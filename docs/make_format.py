@@ -24,6 +24,7 @@ MADE = (
     "stewart_platform", "delta_robot", "differential", "double_wishbone", "excavator", "gyroscope", "hoeken",
     "jansen_leg", "pantograph", "peaucellier", "planetary_gear", "quick_return", "scara", "scissor_lift",
     "stephenson_six_bar", "v_engine", "watt_six_bar", "lattice", "net", "track",
+    "rolling_disc", "chaplygin_sleigh", "snakeboard", "ball_on_turntable", "vehicle", "cam_follower", "rzeppa",
 )  # fmt: skip
 
 

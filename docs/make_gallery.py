@@ -95,6 +95,16 @@ MOTIONS = {
     "lattice": Motion(3.0, at=0.6),
     "net": Motion(2.0, rates={"A0_0": (0.0, 0.0, 6.0)}, view=(-60.0, 18.0), at=0.3),
     "track": Motion(2.0, rates={"axle": 6.0}, at=0.3),
+    "rolling_disc": Motion(3.0, rates={"float": (-0.3, 6.0, 1.2, 1.8, 0.09, 0.0)}, trace=("disc",), view=(-60.0, 22.0),
+                           at=0.4),
+    "chaplygin_sleigh": Motion(6.0, rates={"ice": (0.3, 0.0, 2.5)}, trace=("sleigh",), view=(-60.0, 35.0), at=0.6),
+    "snakeboard": Motion(drives={"rider": swing(0.0, 1.2), "front": swing(0.0, 0.5, 0.0)}, trace=("board",),
+                         view=(-60.0, 35.0), at=0.9),
+    "ball_on_turntable": Motion(drives={"axle": turn(0.0, 3.5)}, trace=("ball",), view=(-60.0, 40.0), at=0.9),
+    "vehicle": Motion(2.5, rates={"rear left": 14.0, "column": 6.0}, trace=("rear left", "rear right"),
+                      view=(-50.0, 25.0), at=0.9),
+    "cam_follower": Motion(1.0, rates={"shaft": 12.0}, at=0.3),
+    "rzeppa": Motion(rates={"input": np.pi}, at=0.2),
 }  # fmt: skip
 
 
@@ -138,6 +148,13 @@ TITLES = {
     "lattice": ("Lattice", "Windows of pinned bars, side by side and one below the other: as many as you like."),
     "net": ("Net", "Bars on balls, with springs across the meshes; as large as you like."),
     "track": ("Track", "Hinged shoes around a driving wheel and an idler; two hundred if you like."),
+    "rolling_disc": ("Rolling disc", "A coin on a table: it rolls, leans and turns, and never slips."),
+    "chaplygin_sleigh": ("Chaplygin's sleigh", "One blade on ice: it ends up running straight, without friction."),
+    "snakeboard": ("Snakeboard", "Turn the rider and the trucks in step, and it moves on."),
+    "ball_on_turntable": ("Ball on a turntable", "It goes round in circles, at two sevenths of the table's rate."),
+    "vehicle": ("Vehicle", "Four wheels that roll, with Ackermann's steering."),
+    "cam_follower": ("Cam and follower", "A roller on a cam, with a spring that presses it on."),
+    "rzeppa": ("Rzeppa's joint", "Two shafts at an angle that turn alike."),
 }
 
 

@@ -18,7 +18,8 @@ FOLDER = PAGE.with_name("reference")
 GROUPS = {
     "Building a mechanism": "Mechanism Model Pose JointData State Actuator shape inertia load load_mechanism save",
     "Joints": "Rigid Revolute Prismatic Screw Universal Cylindrical Spherical Planar Free",
-    "Joints and forces of your own": "Kind JointType SingleMotion InPlane add_joint ForceKind Field Reading add_force",
+    "Joints and forces of your own": "Kind JointType SingleMotion InPlane add_joint ForceKind Field Reading add_force "
+    "ConstraintKind ConstraintRow ConstraintElement add_constraint",
     "Tables": "table table2 Table",
     "Formulations of your own": "Formulation TreeFormulation add_formulation",
     "Dynamics": "forward_dynamics inverse_dynamics mass_matrix inverse_mass_matrix bias_force gravity_force "
@@ -39,8 +40,8 @@ GROUPS = {
     "refine_linkages RefinedLinkages",
     "Energy and momentum": "kinetic_energy potential_energy power momentum centroidal_momentum center_of_mass "
     "subtree_kinetic_energy subtree_momentum",
-    "Runs": "simulate Event Instant Trajectory draw page view Viewer load_run Store EventRecord compare Comparison "
-    "Difference",
+    "Runs": "simulate Event Change Machine lock release Instant Trajectory draw page view Viewer load_run Store "
+    "EventRecord compare Comparison Difference",
     "Studies": "sweep Run design Design normal uniform triangular lognormal Distribution Measure peak largest smallest "
     "mean rms final Study StudyIndices load_study",
     "Units, and states of other programs": "deg rpm state_to state_from",

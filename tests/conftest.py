@@ -1,5 +1,6 @@
 """What every test shares: how Hypothesis searches, and a kernel cache that is not the user's."""
 
+import gc
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +11,7 @@ from hypothesis import settings
 from hypothesis.internal.conjecture import providers
 
 # The same examples everywhere and every time; `make search` looks for new ones. No deadline: the first call compiles.
-settings.register_profile("fixed", max_examples=60, deadline=None, derandomize=True, database=None, print_blob=True)
+settings.register_profile("fixed", max_examples=30, deadline=None, derandomize=True, database=None, print_blob=True)
 settings.register_profile("search", deadline=None, derandomize=False, print_blob=True)
 settings.load_profile("fixed")
 
@@ -22,6 +23,12 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     if settings.get_current_profile_name() == "fixed":
         providers.is_local_module_file = lambda path: False  # type: ignore[assignment]
+
+
+def pytest_collection_finish() -> None:
+    """Leave what is loaded by now out of garbage collection: it stays to the end, and is much."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session", autouse=True)

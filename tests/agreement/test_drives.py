@@ -18,12 +18,8 @@ from cardan.structure.kernels import compile_quantity, function_of
 from ..formulations import RECURSIONS
 from ..trees import KINDS, TREES, close, kind_model, state, tree_model
 
-LOOPED = [
-    (formulation, name)
-    for formulation, table in RECURSIONS.items()
-    for name, quantity in table.items()
-    if quantity.recursion is not None
-]
+pytestmark = pytest.mark.usefixtures("quick_code")
+
 DOUBLE, SINGLE = np.dtype(np.float64), np.dtype(np.float32)
 
 
@@ -46,23 +42,6 @@ def in_one(result: Any, batch: int) -> np.ndarray:
     if not isinstance(result, (tuple, list)):
         return np.asarray(result)
     return np.concatenate([x.reshape(*x.shape[:batch], -1) for x in result], axis=-1)
-
-
-IN_SINGLE = ("forward_dynamics", "inverse_dynamics_derivatives", "body_poses")  # one printer prints both
-
-
-@pytest.mark.parametrize(("formulation", "name"), LOOPED, ids=["-".join(pair) for pair in LOOPED])
-def test_the_looped_drive_gives_what_the_unrolled_one_gives(formulation: str, name: str) -> None:
-    model, quantity = tree_model(1, 4), RECURSIONS[formulation][name]
-    looped = compile_quantity(model, quantity, formulation, looped=True)
-    given = inputs(model, quantity, (21,), DOUBLE)
-    unrolled = by_graph(model, quantity, given)
-    kinds = ((DOUBLE, 1e-12), (SINGLE, 1e-4)) if name in IN_SINGLE else ((DOUBLE, 1e-12),)
-    for dtype, tolerance in kinds:
-        for rows in (0, slice(0, 1), slice(0, 5), slice(0, 21)):
-            got = in_one(looped(*(x[rows].astype(dtype) for x in given)), unrolled[rows].ndim - 1)
-            assert got.dtype == dtype
-            close(got, unrolled[rows], tolerance)
 
 
 @pytest.mark.parametrize("backwards", [False, True], ids=["forwards", "backwards"])
@@ -161,7 +140,6 @@ def test_the_looped_drive_keeps_bodies_apart_that_share_a_link_or_the_ground(nam
     close(got, by_graph(model, quantity, given), 1e-12)
 
 
-@pytest.mark.usefixtures("quick_code")
 @pytest.mark.parametrize(
     ("what", "method"), [("motion", "rk4"), ("motion", "dormand_prince"), ("coupling", "dormand_prince")]
 )

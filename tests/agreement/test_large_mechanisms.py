@@ -21,7 +21,7 @@ def divided(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def machine() -> cd.Model:
-    """Two four-bars with a gear between their cranks, springs, a drive, a prescribed motion, a rod, and free numbers."""
+    """Two four-bars with a gear between their cranks, springs, a drive, a motion, a rod, and free numbers."""
     m = cd.Mechanism("machine", gravity=(0.3, -9.81, 0.2))
     for k in range(2):
         for name, length in (("crank", 1.0), ("coupler", 3.0), ("rocker", 2.5)):

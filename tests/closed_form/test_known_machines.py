@@ -11,6 +11,7 @@ from cardan.functions.constraints import constraint_residual
 from cardan.structure.assemble import assemble
 
 from ..trees import close
+from . import rolling_machines
 from .test_mechanisms import G, coordinate, held, moved, place, rank_of
 
 pytestmark = pytest.mark.usefixtures("quick_code")
@@ -253,6 +254,13 @@ KNOWN: dict[str, tuple[int, int, Property]] = {
     "lattice": (2, -10, lattice),
     "net": (18, 18, net),
     "track": (1, -2, track),
+    "rolling_disc": (3, 3, rolling_machines.rolling_disc),
+    "chaplygin_sleigh": (2, 2, rolling_machines.chaplygin_sleigh),
+    "snakeboard": (3, 3, rolling_machines.snakeboard),
+    "ball_on_turntable": (4, 4, rolling_machines.ball_on_turntable),
+    "vehicle": (2, 1, rolling_machines.vehicle),
+    "cam_follower": (1, 1, rolling_machines.cam_follower),
+    "rzeppa": (1, 1, rolling_machines.rzeppa),
 }
 
 

@@ -5,6 +5,10 @@ import pytest
 
 import cardan as cd
 from cardan import mechanisms
+from cardan.analysis.linear import linearise
+from cardan.formulation.spatial import SPATIAL
+from cardan.integrate import large as integrate_large
+from cardan.structure import large
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -81,3 +85,33 @@ def test_a_moving_loop_in_several_formulations() -> None:
     for formulation in ("spatial", "points"):
         found = cd.linearise(model, (q, v), inputs=(), formulation=formulation)
         assert np.allclose(found.A, np.vstack([[0, 1], wanted]), rtol=1e-12)
+
+
+def linked() -> cd.Model:
+    """A four-bar with a ball and a gear beside it, springs, dampers and a free mass."""
+    m = cd.mechanisms.four_bar()
+    m.body("wheel", mass=0.4, com=(0.1, 0, 0), inertia=cd.inertia.box(0.4, (0.3, 0.2, 0.1)))
+    m.joint("W", cd.Revolute(), m.ground, "wheel", at=(0, 2, 0), start=0.3)
+    m.body("ball", mass=0.7, com=(0.02, 0, 0.1), inertia=np.diag([0.02, 0.03, 0.04]))
+    m.joint("hook", cd.Spherical(), "rocker", "ball", at=(1, 0.3, 0))
+    m.couple("gear", {"A": 2.0, "W": -1.0})
+    m.torsion("t", "B", stiffness=2.0, rest=0.1, damping=0.3)
+    m.spring("s", "ball", "crank", stiffness=50.0, damping=2.0, length=0.7, at1=(0, 0, 0.1))
+    return m.build().free("coupler.mass")
+
+
+@pytest.mark.parametrize("apart", [False, True], ids=["subtrees", "links"])
+def test_sparse_equations_give_the_same_linear_model(apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    model = linked()
+    q, _ = cd.assemble(model, {"A": 0.9})
+    tau = np.linspace(-1, 1, model.nv)
+    at = model.at({"coupler.mass": np.array([1.0, 2.5])})
+    expected = cd.linearise(at, q, tau=tau)
+    names = [name.removeprefix("q.") for name in expected.states if name.startswith("q.")]
+    monkeypatch.setattr(large, "LOOP_PAST", 0)
+    monkeypatch.setattr(integrate_large, "LARGEST_PIECE", 0 if apart else 99)
+    monkeypatch.setattr(linearise, "linear_kernel", None)
+    found = cd.linearise(linked().at({"coupler.mass": np.array([1.0, 2.5])}), q, tau=tau, coordinates=names)
+    assert integrate_large.large_system(model, SPATIAL).in_tree != apart
+    for a, b in zip(found, expected, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-9, atol=1e-10)

@@ -31,7 +31,7 @@ def states(model: cd.Model, rows: int) -> tuple[np.ndarray, ...]:
     return tuple(rng.standard_normal((rows, model.nv)) for _ in range(3))
 
 
-def wait_for(test, seconds: float = 20.0) -> bool:
+def wait_for(test, seconds: float = 60.0) -> bool:
     end = time.monotonic() + seconds
     while not test() and time.monotonic() < end:
         time.sleep(0.01)
@@ -151,7 +151,7 @@ def test_the_other_process_does_not_wait_for_the_end_of_the_pipe():
         process.stdin.write(len(recipe).to_bytes(8, "little") + recipe)
         process.stdin.flush()
         try:
-            assert process.wait(20) == 0
+            assert process.wait(60) == 0
         finally:
             process.kill()
         assert process.stdout.read()

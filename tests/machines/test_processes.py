@@ -44,7 +44,7 @@ def test_workers_give_the_same_bits(method):
     with ThreadPoolExecutor(4) as threads:
         at_work = [threads.submit(answer, model, here) for _ in range(4)]
         with multiprocessing.get_context(method).Pool(1) as worker:
-            assert answer(model, lambda *call: worker.apply_async(*call).get(timeout=60)) == expected
+            assert answer(model, lambda *call: worker.apply_async(*call).get(timeout=120)) == expected
         assert all(done.result() == expected for done in at_work)
 
 
@@ -56,15 +56,15 @@ def test_fork_waits_for_a_compilation():
     def compile_slowly():
         with machine.compiling:
             inside.set()
-            go_on.wait(10)
+            go_on.wait(60)
 
     thread = threading.Thread(target=compile_slowly)
     thread.start()
-    inside.wait(10)
+    inside.wait(60)
     threading.Timer(0.1, go_on.set).start()
     child = os.fork()
     if child == 0:
-        os._exit(0 if go_on.is_set() and machine.compiling.acquire(timeout=5) else 1)
+        os._exit(0 if go_on.is_set() and machine.compiling.acquire(timeout=60) else 1)
     assert os.waitpid(child, 0)[1] == 0
     thread.join()
 
@@ -79,15 +79,15 @@ key = Model.key.func
 def slowly(model):
     if threading.current_thread() is not threading.main_thread():
         inside.set()
-        go_on.wait(20)
+        go_on.wait(60)
     return key(model)
 Model.key.func = slowly
 thread = threading.Thread(target=lambda: four_bar().build().key)
 thread.start()
-inside.wait(20)
+inside.wait(60)
 child = os.fork()
 if child == 0:
-    signal.alarm(10)
+    signal.alarm(60)
     os._exit(0 if four_bar().build().key else 1)
 status = os.waitpid(child, 0)[1]
 go_on.set()
@@ -100,7 +100,7 @@ sys.exit(status)
 def test_a_fork_while_a_model_is_being_built():
     """A child builds models although a thread of its parent was just computing an attribute of one."""
     env = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    assert subprocess.run([sys.executable, "-c", BUILD_AND_FORK], env=env, timeout=60, check=False).returncode == 0
+    assert subprocess.run([sys.executable, "-c", BUILD_AND_FORK], env=env, timeout=120, check=False).returncode == 0
 
 
 @POSIX
@@ -162,7 +162,7 @@ def interrupt(script, folder, times=1):
     for _ in range(times):
         process.send_signal(signal.SIGINT)
         time.sleep(0.02)
-    rest, errors = process.communicate(timeout=60)
+    rest, errors = process.communicate(timeout=120)
     assert first == "ready\n" and process.returncode == 0, errors
     return rest, time.monotonic() - began
 
@@ -260,5 +260,5 @@ def test_a_process_ends_after_a_compilation_or_at_the_second_interruption(second
             assert process.stdout.readline() == word
             time.sleep(0.3)
             process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
         assert process.returncode == code

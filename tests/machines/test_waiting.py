@@ -40,7 +40,7 @@ def lines(stream: Terminal) -> list[str]:
 
 
 def wait_for(stream: Terminal, text: str) -> None:
-    end = time.monotonic() + 10
+    end = time.monotonic() + 60
     while text not in stream.getvalue() and time.monotonic() < end:
         time.sleep(0.002)
 
@@ -56,7 +56,7 @@ def test_the_line_follows_what_is_done_and_is_erased(monkeypatch):
         raise ZeroDivisionError
     first, *shown, last = lines(stream)
     assert (first, last) == ("", "")
-    assert all(re.fullmatch(r"cardan, 0 s: checking arm(: compiling it)?", line) for line in shown)
+    assert all(re.fullmatch(r"cardan, \d+ s: checking arm(: compiling it)?", line) for line in shown)
     assert any(line.endswith("compiling it") for line in shown)
     assert not waiting._said
 
@@ -108,12 +108,12 @@ def test_in_a_notebook_the_line_is_a_display_that_ends_empty(monkeypatch):
     monkeypatch.setitem(sys.modules, "IPython", module)
     monkeypatch.setitem(sys.modules, "IPython.display", display)
     with waiting.doing("a < b"):
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while not shown and time.monotonic() < end:
             time.sleep(0.002)
     assert "a &lt; b" in shown[0]
     assert shown[-1] == ""
-    assert np.all([line.startswith("<small>cardan, 0 s") for line in shown[:-1]])
+    assert np.all([re.match(r"<small>cardan, \d+ s", line) for line in shown[:-1]])
 
 
 @pytest.mark.usefixtures("at_once")

@@ -402,7 +402,7 @@ def test_builds_in_threads_leave_casadi_as_it_was() -> None:
     def build(enter: threading.Event, wait: threading.Event) -> None:
         def law(t: Any, q: Any, v: Any) -> Any:
             enter.set()
-            assert wait.wait(20)
+            assert wait.wait(60)
             with pytest.raises(TypeError, match=r"float\(\) of the symbol"):
                 float(q)
             return np.sin(q)
@@ -417,7 +417,7 @@ def test_builds_in_threads_leave_casadi_as_it_was() -> None:
     later = threading.Thread(target=build, args=(second, ended))
     sooner = threading.Thread(target=build, args=(first, second))
     sooner.start()
-    assert first.wait(20)
+    assert first.wait(60)
     later.start()
     sooner.join()
     ended.set()

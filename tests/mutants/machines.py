@@ -30,7 +30,7 @@ MUTANTS: list[Mutant] = [
         ("return sum(self.own_sizes) + 1 + max(", "return sum(self.own_sizes) + max(", "memory of a march is one number too short"),
     ),
     *changes(
-        "program/schedule.py", "machines/test_programs.py agreement/test_drives.py",
+        "program/schedule.py", "machines/test_programs.py agreement/test_drives.py agreement/test_looped_drives.py",
         ("return (self.message + 2 * len(self.outputs)) * self.widest", "return self.message", "memory of a climb is too short"),
     ),
     *changes(
@@ -67,7 +67,7 @@ MUTANTS: list[Mutant] = [
         ("outputs = [o for o in graph.outputs if graph.op[o[2]] != \"input\" or graph.args[o[2]] != (o[0], o[1])]", "outputs = [o for o in graph.outputs if graph.op[o[2]] != \"input\"]", "a march forgets state that is copied from another place"),
     ),
     *changes(
-        "machines/llvm/schedule.py", "agreement/test_drives.py machines/test_programs.py",
+        "machines/llvm/schedule.py", "agreement/test_drives.py agreement/test_looped_drives.py machines/test_programs.py",
         ("self._entries(r, row, col), self._entries(r, col, row)", "self._entries(r, col, row), self._entries(r, row, col)", "looped matrices are transposed"),
     ),
     *changes(

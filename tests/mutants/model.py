@@ -63,9 +63,15 @@ MUTANTS: list[Mutant] = [
         ("return stack(cross(p, f), f)", "return stack(-cross(p, f), f)", "moment of a force backwards"),
         ("stretch = sqrt(dot(d, d) + SMOOTHING) - f[\"length\"]", "stretch = sqrt(dot(d, d) + SMOOTHING)", "energy of a spring without its free length"),
         ("(value[:3], value[3:]) if f[\"follows\"] else (R.T @ value[:3], R.T @ value[3:])", "(value[:3], value[3:])", "a wrench always follows its body"),
-        ("- f[\"coulomb\"] * (v / f[\"smoothing\"]).tanh()", "+ f[\"coulomb\"] * (v / f[\"smoothing\"]).tanh()", "friction drives"),
+        ("- level * (v / f[\"smoothing\"]).tanh()", "+ level * (v / f[\"smoothing\"]).tanh()", "friction drives"),
         ("-(f[\"stiffness\"] * (q - f[\"rest\"])) - f[\"damping\"] * v", "-(f[\"stiffness\"] * q) - f[\"damping\"] * v", "a torsion spring without its rest"),
         ("gdot = ca.jacobian(g, s)", "gdot = 2 * ca.jacobian(g, s)", "rate of a prescribed motion doubled"),
+    ),
+    *changes(
+        "model/law.py", "closed_form/test_moreau.py",
+        ("return level + where(speed <= AT_REST, more, 0.0)", "return level + 0 * more", "friction at rest is that of sliding"),
+        ("if len(ends) == 2 and nominal_of(ends[\"lower\"]) > nominal_of(ends[\"upper\"]):", "if False:", "limits the wrong way round pass"),
+        ("return [1.0] * (\"lower\" in f.numbers) + [-1.0] * (\"upper\" in f.numbers)", "return [1.0] * (\"lower\" in f.numbers) + [1.0] * (\"upper\" in f.numbers)", "an upper stop pulls"),
     ),
     *changes(
         "model/force.py", "model/test_keys.py model/test_forces.py",

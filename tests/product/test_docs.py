@@ -54,7 +54,7 @@ def test_search_works_from_the_file_system(site: Path, browser: Any) -> None:
     found = tab.locator(".md-search-result__link").first
     found.wait_for(timeout=20_000)
     assert "cd.undetermined_reactions" in tab.locator(".md-search-result__item").first.inner_text()
-    assert found.get_attribute("href", timeout=1000).partition("#")[0].endswith("reference/loops.html")
+    assert found.get_attribute("href", timeout=20_000).partition("#")[0].endswith("reference/loops.html")
     assert all(url.startswith(("file" + ":", "about:", "data:")) for url in asked)
     tab.close()
 

@@ -32,7 +32,7 @@ zarr = pytest.importorskip("zarr")
 RUN = cd.Run(0.05, method="rk4", step=1e-3, samples=4)
 MEASURE = {"force": cd.peak("A.reaction_force"), "q": "q", "swing": cd.mean("A.coordinate")}
 VALUES = {"crank.mass": np.linspace(0.5, 1.5, 9), "A": np.linspace(0.4, 2.9, 5)}
-LIMIT = 60  # s: a process that takes longer hangs
+LIMIT = 180  # s: a process that takes longer hangs
 
 
 @pytest.fixture(scope="module")

@@ -213,7 +213,7 @@ def _free_names(element: Any) -> list[str]:
 
 def _own_numbers(outline: Outline) -> list[Any]:
     """Numbers of the forces, couplings and constraints of an outline, in the order in which they are read."""
-    parts = [np.ravel(force.numbers[name]) for force in outline.forces for name in _free_names(force)]
+    parts: list[Any] = [np.ravel(force.numbers[name]) for force in outline.forces for name in _free_names(force)]
     parts += [_numbers_of_coupling(coupling) for coupling in outline.couplings]
     elements = [constraint.element for constraint in outline.constraints if constraint.element is not None]
     parts += [np.ravel(element.numbers[name]) for element in elements for name in _free_names(element)]

@@ -8,11 +8,11 @@ root: a body, then the rows of its joint, which fill nothing but the block of it
 dynamics using Lagrange multipliers, SIGGRAPH 1996). Without loops this is always done, with loops where it takes fewer
 operations.
 
-Where the rows lose rank at some configuration, `A` is singular there. So `A + eps D` is factored, with `D` its own
-diagonal and `eps = 1e-12`, and the answer corrected twice for it: away from such configurations nothing is left of
-eps (its cube), at them the answer stays bounded. In tree coordinates it is then the limit from either side; with six
-coordinates a body it is, within about 1e-6 rad, that of the mechanism with its momentary freedoms (Gauss' principle).
-Docs: docs/decisions/0008.
+Where the rows lose rank at some configuration, `A` is singular there, and a pivot `d` is nothing but rounding. So the
+reciprocal of `d` is `d / (d^2 + e^2)`, with `eps = 1e-13` of the diagonal of `A` as `e`, as in `program.elimination`.
+Away from such configurations nothing is left of eps (its square), at them the answer stays bounded. In tree coordinates
+it is then the limit from either side; with six coordinates a body it is, within about 1e-6 rad, that of the mechanism
+with its momentary freedoms (Gauss' principle). Docs: docs/decisions/0008, 0077.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ from cardan.algebra.matrix import Matrix, constant, mirrored
 from cardan.model.model import Model
 
 REGULARISATION = 1e-12
-REGULARISATION_OF_INVERSE = 1e-13
-CORRECTIONS = 2
+SMALL_PIVOT = 1e-13  # of the diagonal: pivots below count less and less
 LENT_CORRECTIONS = 3
 _ADDED: ContextVar[tuple[float, float]] = ContextVar("shares of eps and of lent inertia", default=(1.0, 1.0))
 
@@ -75,7 +74,7 @@ def solve_constrained(
     if not lent.any():
         return _solver(inverse(M), M, J, together)(f, gamma)
     added = constant(np.diag(lent))
-    solve = _solver(inverse(M + added), M + added, J, together, corrected=False)
+    solve = _solver(inverse(M + added), M + added, J, together)
     a, lam = solve(f, gamma)
     settled, da = together is not None and together.settled, a
     for k in range(LENT_CORRECTIONS):
@@ -100,14 +99,14 @@ def along_tree(model: Model) -> Callable[[Matrix], Inverse]:
 
 
 def _solver(
-    apply_inverse: Inverse, M: Matrix, J: Matrix, together: Elimination | None, corrected: bool = True
+    apply_inverse: Inverse, M: Matrix, J: Matrix, together: Elimination | None
 ) -> Callable[[Matrix, Matrix], tuple[Matrix, Matrix]]:
-    """Factor once; solve for any right-hand sides. Unless `corrected`, the caller corrects the answer."""
+    """Factor once; solve for any right-hand sides."""
     if J.shape[0] == 0:
         return lambda f, gamma: (apply_inverse(f), gamma)
     Y = apply_inverse(J.T)
     if together is not None and (together.settled or _operations_together(M, J, together) < _operations_apart(J, Y)):
-        return _together(M, J, Y, together, corrected)
+        return _together(M, J, Y, together)
     multipliers = semidefinite(mirrored(J @ Y))
 
     def solve(f: Matrix, gamma: Matrix) -> tuple[Matrix, Matrix]:
@@ -119,24 +118,24 @@ def _solver(
 
 
 def _together(
-    M: Matrix, J: Matrix, Y: Matrix, together: Elimination, corrected: bool
+    M: Matrix, J: Matrix, Y: Matrix, together: Elimination
 ) -> Callable[[Matrix, Matrix], tuple[Matrix, Matrix]]:
-    """Factor `[[M, J^T], [J, -E]]` in an order; `Y` is `M^-1 J^T`."""
+    """Factor `[[M, J^T], [J, 0]]` in an order; `Y` is `M^-1 J^T`."""
     import casadi as ca
 
-    n, order = M.shape[0], list(together.order)
-    place = [int(k) for k in np.argsort(order)]
-    E = ca.SX(J.shape[0], 1) if together.settled else _regularisation(ca.sum2(J * Y.T))
-    D, LT, p = ca.ldl(ca.blockcat([[M, J.T], [J, -ca.diag(E)]])[order, order], False)
+    n, m, order = M.shape[0], J.shape[0], list(together.order)
+    K = ca.blockcat([[M, J.T], [J, ca.SX(m, m)]])
+    if together.settled:  # by CasADi, in a tenth of the time
+        factor, places = ca.ldl(K[order, order], False), [int(k) for k in np.argsort(order)]
 
-    def once(f: Matrix, gamma: Matrix) -> Matrix:
-        return ca.ldl_solve(ca.vertcat(f, gamma)[order, :], D, LT, p)[place, :]
+        def solve_all(b: Matrix) -> Matrix:
+            return ca.ldl_solve(b[order, :], *factor)[places, :]
+
+    else:
+        solve_all = _pivoted(K, order, ca.vertcat(ca.SX(n, 1), _small(ca.sum2(J * Y.T)))).solve
 
     def solve(f: Matrix, gamma: Matrix) -> tuple[Matrix, Matrix]:
-        x = part = once(f, gamma)
-        for _ in range(CORRECTIONS if corrected and not together.settled else 0):
-            part = once(ca.SX(n, part.shape[1]), -ca.diag(E) @ part[n:, :])  # what is left, gamma - J a
-            x = x + part
+        x = solve_all(ca.vertcat(f, gamma))
         return x[:n, :], x[n:, :]
 
     return solve
@@ -148,7 +147,7 @@ def _operations_together(M: Matrix, J: Matrix, together: Elimination) -> float:
 
     order, rows, ones = list(together.order), ca.Sparsity.diag(J.shape[0]), ca.DM(J.sparsity(), 1)
     K = ca.blockcat([[ca.DM(M.sparsity(), 1), ones.T], [ones, ca.DM(rows, 1)]])[order, order].sparsity()
-    return _operations_to_factor(K, amd=False, solutions=1 if together.settled else 1 + CORRECTIONS)
+    return _operations_to_factor(K, amd=False)
 
 
 def _operations_apart(J: Matrix, Y: Matrix) -> float:
@@ -157,25 +156,79 @@ def _operations_apart(J: Matrix, Y: Matrix) -> float:
 
     A = ca.DM(J.sparsity(), 1) @ ca.DM(Y.sparsity(), 1)
     forming = float(ca.sum1(ca.sum2(A))) / 2
-    return forming + _operations_to_factor(A.sparsity(), amd=True, solutions=1 + CORRECTIONS)
+    return forming + _operations_to_factor(A.sparsity(), amd=True)
 
 
-def _operations_to_factor(A: Any, amd: bool, solutions: int) -> float:
+def _operations_to_factor(A: Any, amd: bool) -> float:
     """About how many operations it takes to factor a matrix of sparsity `A`, and to solve with the factors."""
     counts = np.bincount(A.ldl(amd)[0].row(), minlength=A.size1())
-    return float((counts * (counts + 1) / 2 + 2 * solutions * counts).sum())
+    return float((counts * (counts + 1) / 2 + 2 * counts).sum())
 
 
-def regularisation(A: Matrix, eps: float = REGULARISATION) -> Matrix:
-    """What is added to the diagonal of `A`: see `_regularisation`."""
+def regularisation(A: Matrix) -> Matrix:
+    """What is added to the diagonal of a matrix whose solution need not be exact: a little of it, one where it is 0."""
     import casadi as ca
 
-    return _regularisation(ca.diag(A), eps)
+    return _small(ca.diag(A), REGULARISATION)
 
 
-def _regularisation(diagonal: Matrix, eps: float = REGULARISATION) -> Matrix:
-    """What is added to a diagonal: a little of it, and one where it is zero, for a row that vanishes there."""
+def _small(diagonal: Matrix, eps: float = SMALL_PIVOT) -> Matrix:
+    """A little of a diagonal, and one where it is zero, for a row that vanishes there."""
     return _ADDED.get()[0] * (eps * diagonal + (diagonal == 0))
+
+
+@dataclass(frozen=True)
+class _Pivoted:
+    """`L r^-1 L^T` of a symmetric matrix in an order: `L` below its unit diagonal, and the reciprocal pivots `r`."""
+
+    order: list[int]
+    L: Matrix
+    r: Matrix
+    below: list[list[int]]
+
+    def solve(self, b: Matrix) -> Matrix:
+        """Solve for columns."""
+        x, L = b[self.order, :], self.L
+        for k, below in enumerate(self.below):
+            if below:
+                x[below, :] -= L[below, k] @ x[k, :]
+        for k, below in reversed([*enumerate(self.below)]):
+            x[k, :] = self.r[k] * x[k, :] - (L[below, k].T @ x[below, :] if below else 0)
+        return x[self.places, :]
+
+    @property
+    def places(self) -> list[int]:
+        """The place of each row in the order."""
+        return [int(k) for k in np.argsort(self.order)]
+
+
+def _pivoted(A: Matrix, order: list[int], e: Matrix) -> _Pivoted:
+    """Factor a symmetric sparse matrix in an order; a pivot `d` is divided by as `d / (d^2 + e^2)`.
+
+    What is written above the diagonal is not read again and costs nothing.
+    """
+    import casadi as ca
+
+    n = A.shape[0]
+    whole = (ca.DM(A.sparsity(), 1) + ca.DM.eye(n))[order, order].sparsity()
+    below: list[list[int]] = [[] for _ in range(n)]
+    for k, i in zip(*whole.ldl(False)[0].get_triplet(), strict=True):
+        below[k].append(i)
+    rest, e, L, r = A[order, order], ca.sparsify(e[order]), ca.SX(n, n), ca.SX(n, 1)
+    for k, own in enumerate(below):
+        d = rest[k, k]
+        r[k] = d / (d**2 + e[k] ** 2) if e[k].nnz() else 1 / d
+        if own:
+            column = rest[own, k]
+            L[own, k] = column * r[k]
+            rest[own, own] -= L[own, k] @ column.T
+    return _Pivoted(order, L, r, below)
+
+
+def _semidefinite(A: Matrix) -> _Pivoted:
+    import casadi as ca
+
+    return _pivoted(A, list(A.sparsity().ldl(True)[1]), _small(ca.diag(A)))
 
 
 def semidefinite(A: Matrix) -> Callable[[Matrix], Matrix]:
@@ -183,35 +236,16 @@ def semidefinite(A: Matrix) -> Callable[[Matrix], Matrix]:
 
     Solutions stay bounded where it is singular.
     """
-    import casadi as ca
-
-    E = regularisation(A)
-    D, LT, p = ca.ldl(A + ca.diag(E), True)
-
-    def solve(b: Matrix) -> Matrix:
-        x = part = ca.ldl_solve(b, D, LT, p)
-        for _ in range(CORRECTIONS):
-            part = ca.ldl_solve(ca.diag(E) @ part, D, LT, p)  # what is left, b - A x, is E times the last part
-            x = x + part
-        return x
-
-    return solve
+    return _semidefinite(A).solve
 
 
 def semidefinite_inverse(A: Matrix) -> Matrix:
-    """The inverse as `semidefinite` solves, symmetric: `F + F E F` with `F = (A + E)^-1`.
-
-    A correction is a product of matrices here. One for a smaller `eps` leaves as little as the two of `semidefinite`:
-    less than rounding where the condition of `A` is below 1e10.
-    """
+    """The inverse as `semidefinite` solves, symmetric."""
     import casadi as ca
 
-    E = ca.diag(regularisation(A, REGULARISATION_OF_INVERSE))
-    D, LT, p = ca.ldl(A + E, True)
-    Li = _unit_lower_inverse(LT.T)
-    order = [p.index(k) for k in range(A.shape[0])]
-    F = mirrored(Li.T @ (ca.diag(1 / D) @ Li))[order, order]
-    return mirrored(F + F @ (E @ F))
+    factor = _semidefinite(A)
+    Li = _unit_lower_inverse(factor.L)
+    return mirrored(Li.T @ (ca.diag(factor.r) @ Li))[factor.places, factor.places]
 
 
 def divided(Y: Matrix, A: Matrix) -> Matrix:
@@ -223,8 +257,7 @@ def divided(Y: Matrix, A: Matrix) -> Matrix:
 
     n = A.shape[0]
     factor = ca.ldl(A, True)[1]
-    by_rows = 2 * (1 + CORRECTIONS) * factor.nnz() * Y.shape[0]
-    if by_rows < n**3 + Y.nnz() * n:
+    if 2 * factor.nnz() * Y.shape[0] < n**3 / 2 + Y.nnz() * n:
         return semidefinite(A)(Y.T).T
     return Y @ semidefinite_inverse(A)
 

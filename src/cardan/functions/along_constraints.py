@@ -35,6 +35,7 @@ from cardan.structure.digits import ENOUGH, digits
 from cardan.structure.kernels import time_argument
 from cardan.structure.rounding import warn_outside
 from cardan.structure.rows import generic_configurations, row_sizes
+from cardan.structure.sparse_rows import has_sparse_rows, sparse_rows
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -65,9 +66,13 @@ def independent_rates(model: Model) -> tuple[int, ...]:
         from scipy.linalg import qr
 
         q = np.asarray(generic_configurations(model.unbound)[0])
-        J = with_derivatives(
-            "independent rates", model.unbound, "q", "tangent", residual_of_rows(model), SPATIAL, _still(model, q)
-        )["q"]
+        if has_sparse_rows(model):
+            rows = sparse_rows(model.unbound)
+            J = rows.in_tree(rows.residual(q, 0.0)[1], q)
+        else:
+            J = with_derivatives(
+                "independent rates", model.unbound, "q", "tangent", residual_of_rows(model), SPATIAL, _still(model, q)
+            )["q"]
         triangle, order = qr(J, mode="r", pivoting=True)[-2:]
         size = np.abs(np.diag(triangle))
         rank = int((size > 1e-8 * size.max(initial=0.0)).sum())

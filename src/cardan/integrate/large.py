@@ -27,7 +27,7 @@ from cardan.structure.rows import independent_rows, pivots, scaled
 
 RATES_WITH_LOOPS_PAST = 40  # of the tree: one straight line with loops takes half a minute to compile
 SIX_RATES_PAST = 16  # links: with six rates each one straight line takes a minute to compile
-OWN_RATES_PAST = 40  # of other formulations: there one straight line took 5 s and more
+OWN_RATES_PAST = 35  # of other formulations: there one straight line took 5 s and more
 LARGEST_PIECE = 24  # links of a piece of the tree up to which its own coordinates are taken
 CORRECTIONS = 4  # iterative refinements of the first accelerations, for the added inertia and the enlarged pivots
 SINGULAR = 1e-12  # part of a multiplier's pivot that is added to it, so that it stays bounded where rows lose rank
@@ -139,8 +139,13 @@ class System:
 
     def gap(self, t: float, x: np.ndarray, numbers: Any) -> float:
         """Largest residual of the constraints at a configuration of the tree, m and rad."""
+
+        def write(c: Component, s: Symbols) -> dict[str, Matrix]:
+            return {"phi": written_parts(c, s, s["q"]).rows.kept(c.positions).phi}
+
         q, v = self.into(x, np.zeros(self.model.nv), numbers)
-        phi = self.equations(numbers, t=t, q=q, v=v, tau=np.zeros(self.model.nv), about=x)["phi"]
+        found = self.sum("gap", STATE, {"phi": ("positions",)}, write)
+        phi = found(numbers, t=t, q=q, v=v, tau=np.zeros(self.model.nv), about=x)["phi"]
         return float(np.abs(phi).max(initial=0.0))
 
 
@@ -176,7 +181,7 @@ class LargeSystem(System):
 
         found = ComponentSum(components, "rows in the plane", STATE, {"J": ("rows", "v")}, write)
         x = self.model.start()
-        q, v = self._into(components, x, np.zeros(self.model.nv), components.nominal())
+        q, v = self._into(_into_own(components), x, np.zeros(self.model.nv), components.nominal())
         J = found(components.nominal(), t=0.0, q=q, v=v, tau=np.zeros(self.model.nv), about=x)["J"].tocsr()
         J.data[np.abs(J.data) < IN_PLANE] = 0.0
         J.eliminate_zeros()
@@ -211,20 +216,16 @@ class LargeSystem(System):
 
     def into(self, x: np.ndarray, w: np.ndarray, numbers: Any) -> tuple[np.ndarray, np.ndarray]:
         """Own coordinates and rates from those of the tree."""
-        return (x, w) if self.in_tree else self._into(self.components, x, w, numbers)
+        if self.in_tree:
+            return x, w
+        if "into own" not in self._sums:
+            self._sums["into own"] = _into_own(self.components)
+        return self._into(self._sums["into own"], x, w, numbers)
 
-    def _into(
-        self, components: Components, x: np.ndarray, w: np.ndarray, numbers: Any
-    ) -> tuple[np.ndarray, np.ndarray]:
-        def write(c: Component, s: Symbols) -> dict[str, Matrix]:
-            q, v = c.formulation.project(c.model, s["poses"].T, s["twists"].T)
-            return {"q": q, "v": c.narrow(v)}
-
-        outputs = {"q": ("q",), "v": ("v",)}
-        found = ComponentSum(components, "into own", {"poses": "poses", "twists": "twists"}, outputs, write, _has_mass)
+    def _into(self, sums: ComponentSum, x: np.ndarray, w: np.ndarray, numbers: Any) -> tuple[np.ndarray, np.ndarray]:
         poses = np.asarray(tree_kernel(self.model, "body_poses")(x))
         twists = np.asarray(tree_kernel(self.model, "body_twists")(x, w))
-        result = found(numbers, poses=poses.ravel(), twists=twists.ravel())
+        result = sums(numbers, poses=poses.ravel(), twists=twists.ravel())
         return result["q"], result["v"]
 
     def tree(self, q: np.ndarray, v: np.ndarray, about: np.ndarray, numbers: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -288,6 +289,17 @@ class LargeSystem(System):
 
         inputs = {name: axis for name, axis in STATE.items() if name != "v"}
         return self.sum("slopes", inputs, {"G": ("positions", "v")}, write)(numbers, **state)["G"]
+
+
+def _into_own(components: Components) -> ComponentSum:
+    """Own coordinates and rates, from poses and twists of the bodies."""
+
+    def write(c: Component, s: Symbols) -> dict[str, Matrix]:
+        q, v = c.formulation.project(c.model, s["poses"].T, s["twists"].T)
+        return {"q": q, "v": c.narrow(v)}
+
+    outputs = {"q": ("q",), "v": ("v",)}
+    return ComponentSum(components, "into own", {"poses": "poses", "twists": "twists"}, outputs, write, _has_mass)
 
 
 def factored(K: Any, definite: bool = False) -> Callable[[np.ndarray], np.ndarray]:

@@ -15,9 +15,9 @@ from cardan.model.model import Model
 from cardan.structure.assemble import opened
 from cardan.structure.kernels import parameter_arguments
 from cardan.structure.projection import project
-from cardan.structure.row_sets import row_sets
+from cardan.structure.row_sets import rates_that_turn_rows, row_sets
 
-TURN = 0.1  # rad or m: rows are looked at whenever the fastest coordinate has moved so far
+TURN = 0.1  # rad or m: rows are looked at whenever the fastest of the coordinates that change them has moved so far
 
 
 class RowChangingStepper:
@@ -28,6 +28,7 @@ class RowChangingStepper:
 
     def __init__(self, model: Model, make: Callable[[Model], Stepper]) -> None:
         self.model, self.make, self.sets = model, make, row_sets(model)
+        self.turning = rates_that_turn_rows(model)
         self.number, self.earlier, self.resting = -1, 0, False
         self.stepper: Stepper | None = None
         self.at: Arrival | None = None
@@ -52,7 +53,7 @@ class RowChangingStepper:
         assert self.at is not None and self.stepper is not None
         while True:
             here = float(self.at.t[0])
-            speed = float(np.abs(self.at.v).max(initial=0.0))
+            speed = float(np.abs(self.at.v[:, self.turning]).max(initial=0.0))
             arrival = self.stepper.advance(min(t, here + TURN / speed) if speed > TURN / max(t - here, 1e-300) else t)
             failed = Outcome.EVENT < arrival.outcome[0] != Outcome.RESTING
             if arrival.outcome[0] and not failed:

@@ -43,6 +43,15 @@ from cardan.mechanisms.planar_linkages import (
     sundials_slider_crank,
 )
 from cardan.mechanisms.repeated import lattice, net, track
+from cardan.mechanisms.rolling import (
+    ball_on_turntable,
+    cam_follower,
+    chaplygin_sleigh,
+    rolling_disc,
+    rzeppa,
+    snakeboard,
+    vehicle,
+)
 from cardan.mechanisms.spatial_linkages import (
     bennett,
     cardan_joint,
@@ -56,12 +65,13 @@ from cardan.mechanisms.spatial_linkages import (
 from cardan.model.builder import Mechanism
 
 __all__ = [
-    "CATALOGUE", "andrews", "bennett", "cardan_joint", "cart_pole", "chain", "delta_robot", "differential",
-    "double_pendulum", "double_wishbone", "drive_line", "excavator", "five_bar", "four_bar", "gyroscope", "hoeken",
-    "jansen_leg", "lattice", "n_four_bar", "net", "pantograph", "parallelogram", "peaucellier", "pendulum",
-    "planetary_gear", "quick_return", "rack_and_pinion", "random_inertia", "rscr", "sarrus", "scara", "scissor_lift",
-    "scotch_yoke", "slider_crank", "stephenson_six_bar", "stewart_platform", "sundials_slider_crank", "track",
-    "two_body", "two_hinge_door", "v_engine", "watt_six_bar",
+    "CATALOGUE", "andrews", "ball_on_turntable", "bennett", "cam_follower", "cardan_joint", "cart_pole", "chain",
+    "chaplygin_sleigh", "delta_robot", "differential", "double_pendulum", "double_wishbone", "drive_line", "excavator",
+    "five_bar", "four_bar", "gyroscope", "hoeken", "jansen_leg", "lattice", "n_four_bar", "net", "pantograph",
+    "parallelogram", "peaucellier", "pendulum", "planetary_gear", "quick_return", "rack_and_pinion", "random_inertia",
+    "rolling_disc", "rscr", "rzeppa", "sarrus", "scara", "scissor_lift", "scotch_yoke", "slider_crank", "snakeboard",
+    "stephenson_six_bar", "stewart_platform", "sundials_slider_crank", "track", "two_body", "two_hinge_door",
+    "v_engine", "vehicle", "watt_six_bar",
 ]  # fmt: skip
 
 CATALOGUE: dict[str, Callable[[], Mechanism]] = {
@@ -71,7 +81,8 @@ CATALOGUE: dict[str, Callable[[], Mechanism]] = {
         parallelogram, scotch_yoke, rack_and_pinion, n_four_bar, andrews, sundials_slider_crank, hoeken, peaucellier,
         pantograph, jansen_leg, watt_six_bar, stephenson_six_bar, quick_return, scissor_lift, v_engine, excavator,
         planetary_gear, differential, two_hinge_door, cardan_joint, drive_line, rscr, bennett, sarrus, double_wishbone,
-        delta_robot, stewart_platform, lattice, net, track,
+        delta_robot, stewart_platform, lattice, net, track, rolling_disc, chaplygin_sleigh, snakeboard,
+        ball_on_turntable, vehicle, cam_follower, rzeppa,
     )
 }  # fmt: skip
 """The mechanisms by name."""

@@ -184,15 +184,9 @@ class ConstraintElement:
         return replace(own, graph=graph)
 
     def traced_function(self, name: str) -> Any:
-        """One function of the user's as a graph; smooth enough for the accelerations."""
+        """One function of the user's as a graph."""
         import casadi as ca
 
-        smooth = getattr(self.functions[name], "smooth", 2)
-        if isinstance(smooth, int) and smooth < 2:
-            raise ModelError(
-                f"{self.owner}: {name} is a table with {smooth} continuous derivatives, and accelerations need 2; "
-                "make it with smooth=2"
-            )
         arguments = [ca.SX.sym(symbol) for symbol, _ in self.kind.fields[name].arguments]
         return trace(self.owner, self.functions[name], arguments, tuple(arguments), (1,), what=name)
 

@@ -25,6 +25,7 @@ from cardan.errors import InputError, ModelError
 from cardan.model.constraint_kind import ConstraintElement, ConstraintKind, ConstraintRow
 from cardan.model.field import AXIS, FUNCTION, POSE, POSITIVE, VECTOR, Field
 from cardan.model.force import BodyPose
+from cardan.model.table import require_smooth
 
 Poses = Sequence[BodyPose]
 DIRECTIONS = ("normal", "longitudinal", "lateral")
@@ -238,15 +239,13 @@ def _check_profile(e: ConstraintElement) -> None:
     import casadi as ca
 
     s = ca.SX.sym("s")
-    value = e.traced_function("profile")(s)
+    traced = e.traced_function("profile")
+    require_smooth(e.owner, traced)
+    value = traced(s)
     slope = ca.gradient(value, s)
     graph = ca.Function("profile", [s], [value, slope, ca.gradient(slope, s)])
-
-    def at(angle: np.ndarray) -> np.ndarray:
-        return np.array([np.broadcast_to(np.array(x).ravel(), angle.shape) for x in graph(angle[None])])
-
     angle = np.linspace(-np.pi, np.pi, 721)
-    found = at(angle)
+    found = _values(graph, angle)
     if not np.isfinite(found).all():
         bad = angle[~np.isfinite(found).all(axis=0)][0]
         raise ModelError(f"{e.owner}: profile, or one of two derivatives of it, is not finite at {bad:.4g} rad")
@@ -262,18 +261,25 @@ def _check_profile(e: ConstraintElement) -> None:
                 f"{e.owner}: profile must be closed, and its {what} at -pi and pi differs by {abs(difference):.4g}; "
                 "write a function of period 2 pi"
             )
-    low, high = angle[:-1], angle[1:]
+    middle = (found[2, 1:] + found[2, :-1]) / 2
+    worst = np.argsort(-np.abs(np.diff(found[1]) - middle * np.diff(angle)))[:12]
+    low, high = angle[worst], angle[worst + 1]
     for _ in range(40):  # a jump of the slope stays, whatever the interval; a smooth change goes with it
-        middle = (low + high) / 2
-        slopes = [at(x)[1] for x in (low, middle, high)]
+        half = (low + high) / 2
+        slopes = _values(graph, np.concatenate([low, half, high]))[1].reshape(3, -1)
         first = np.abs(slopes[1] - slopes[0]) > np.abs(slopes[2] - slopes[1])
-        low, high = np.where(first, low, middle), np.where(first, middle, high)
-    jump = np.abs(at(high)[1] - at(low)[1])
+        low, high = np.where(first, low, half), np.where(first, half, high)
+    jump = np.abs(slopes[2] - slopes[0])
     if jump.max() > 1e-6 * size[1]:
         raise ModelError(
             f"{e.owner}: profile has a corner at {low[jump.argmax()]:.4g} rad, where its slope jumps by "
             f"{jump.max():.4g} m/rad; accelerations need two derivatives: round it off, or give a table with smooth=2"
         )
+
+
+def _values(graph: Any, x: np.ndarray) -> np.ndarray:
+    """Results (k, n) of a function of one number at many."""
+    return np.array([np.array(part).ravel() for part in graph.map(len(x))(x[None])])
 
 
 # A constant-velocity joint.

@@ -446,8 +446,8 @@ class Model:
         if self.laws:
             names = ", ".join(repr(law.name) for law in self.laws)
             raise ModelError(
-                f"{what}: model {self.name!r} has stops, friction that sticks or locks, {names}, whose forces depend on "
-                f"what moves and how; {instead}"
+                f"{what}: model {self.name!r} has stops, friction that sticks or locks, {names}, whose forces depend "
+                f"on what moves and how; {instead}"
             )
 
     @property

@@ -19,6 +19,7 @@ import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation.formulation import Formulation
+from cardan.model.field import AXIS
 from cardan.model.model import Model
 from cardan.model.parameter import Parameter, free_fields
 
@@ -65,6 +66,9 @@ def every_parameter(model: Model) -> list[str]:
         names += [f"{joint.name}.{what}" for what in free_fields(joint) if getattr(joint, what).position.any()]
     for force in model.forces:
         names += [f"{force.name}.{what}" for what in free_fields(force) if force.numbers[what].any()]
+    for element in model.constraint_elements:  # directions stay numbers: letters would have to be of unit length
+        fields = {what: field for what, field in free_fields(element).items() if field.form != AXIS}
+        names += [f"{element.name}.{what}" for what in fields if element.numbers[what].any()]
     return names
 
 
@@ -143,8 +147,9 @@ def _owner_index(model: Model, parameter: Parameter) -> str:
         return ""
     if sort == "body":
         return index_of(model.bodies[k].name) if model.nb > 1 else ""
-    if sort == "force":
-        return index_of(model.forces[k].name) if len(model.forces) > 1 else ""
+    if sort in ("force", "constraint"):
+        alike = model.forces if sort == "force" else model.constraint_elements
+        return index_of(alike[k].name) if len(alike) > 1 else ""
     joint = model.joints[k]
     body = joint.parent if what == "at" else joint.child
     if body < 0:

@@ -2,9 +2,9 @@
 
 A body without a shape is a rod or a plate through its joints, the points where force elements act and its named
 frames. Where its mass lies beyond these points it reaches as far as a uniform body with its inertia would; one that is
-held at its centre of mass only is the box with its inertia. A joint or force element is drawn by the mark that its kind
-declares. All points are in m, in the axes of a body; body -1 is the ground. With the poses of the bodies the drawing
-moves.
+held at its centre of mass only is the box with its inertia. What rolls has circles of its radius. A joint or element is
+drawn by the mark that its kind declares. All points are in m, in the axes of a body; body -1 is the ground. With the
+poses of the bodies the drawing moves.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from itertools import combinations
 
 import numpy as np
 
+from cardan.algebra.rotation import rotation_to_axis
 from cardan.errors import ModelError
 from cardan.functions.kinematics import body_poses
 from cardan.model.body import Body
@@ -32,6 +33,7 @@ BESIDE = 0.1  # mass farther than this from the points of its body, relative to 
 ALIKE = 0.05  # two principal moments that differ by less, relative to the largest, are those of a cylinder
 ROUND = 24  # corners of a circle
 LIGHT = 1e-3  # a body lighter than this, relative to the whole mass, is small
+ROLLING = (("at1", "radius"), ("at2", "radius2"))  # centre and radius of what rolls, and of what it rolls on
 BEYOND = 0.5  # mass farther than this reaches as far as a uniform rod
 
 
@@ -235,6 +237,7 @@ def geometry_of(model: Model) -> Geometry:
         outline, plate = _outline(b, body, points, most, size, round_=not slides)
         strokes += outline
         plates += plate
+    strokes += [stroke for stroke in _contacts(model, size) if stroke.body not in shaped]
     centres = tuple(BodyPoint(b, body.com) for b, body in enumerate(model.bodies) if body.mass > 0)
     return Geometry(model.body_names, size, length, tuple(strokes), tuple(plates), centres, joints, elements, plane,
                     frozenset(shaped), tuple(_arms(model, joints, size)))  # fmt: skip
@@ -304,7 +307,29 @@ def _elements(model: Model) -> tuple[DrawnElement, ...]:
         load = given[loads[0]] if loads else None
         ends = tuple(map(BodyPoint, force.on, points))
         found.append(DrawnElement(force.name, mark, ends, None, load, bool(given.get("follows", False))))
+    for element in model.constraint_elements:
+        points = [element.numbers[name] for name in ("at", "at1", "at2") if name in element.numbers]
+        if element.kind.mark != "contact" and len(points) == len(element.on):
+            found.append(DrawnElement(element.name, element.kind.mark, tuple(map(BodyPoint, element.on, points))))
     return tuple(found)
+
+
+def _contacts(model: Model, size: float) -> list[Stroke]:
+    """Circles of what rolls: one of a wheel, two of a sphere; a short line along an edge. None on the ground."""
+    found = []
+    angle = np.linspace(0.0, 2 * np.pi, ROUND + 1)
+    circle = np.column_stack([np.cos(angle), np.sin(angle), 0 * angle])
+    for element in (element for element in model.constraint_elements if element.kind.mark == "contact"):
+        given = element.numbers
+        if "edge" in given:
+            way = given["edge"] / np.linalg.norm(given["edge"])
+            found.append(Stroke(element.on[0], given["at1"] + 3 * size * np.outer([-1.0, 1.0], way)))
+        wheels = [(element.on[k], given[at], given[r]) for k, (at, r) in enumerate(ROLLING) if r in given]
+        for body, at, radius in wheels:
+            axes = [given["axis"]] if "axis" in given else [np.array([0.0, 0, 1]), np.array([1.0, 0, 0])]
+            for axis in axes:
+                found.append(Stroke(body, at + radius * circle @ rotation_to_axis(axis / np.linalg.norm(axis)).T))
+    return [stroke for stroke in found if stroke.body != GROUND]
 
 
 def _held(model: Model, joints: tuple[DrawnJoint, ...], elements: tuple[DrawnElement, ...]) -> list[np.ndarray]:

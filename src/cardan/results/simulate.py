@@ -123,11 +123,12 @@ def simulate(
         formulation: "spatial", "newton_euler", "absolute", "absolute_body", "relative", "points",
             or one of your own.
         method: the integrator, by name or as an object with its options: "dormand_prince" (explicit, order 5, chooses
-            its steps; `cd.DormandPrince`), "rk4" (`cd.RK4`), "euler" (`cd.SemiImplicitEuler`), "gear" (BDF on the
-            differential-algebraic equations, for stiff mechanisms; `cd.Gear`), "alpha" (generalised-alpha;
-            `cd.Alpha`), "bdf", "adams" (trees only; `cd.BDF`, `cd.Adams`), or one of your own.
-        step: length of the steps of "rk4", "euler" and "alpha", s; of the others the first step. The last step before
-            a break, an event or the end is shorter.
+            its steps; `cd.DormandPrince`), "rk4" (`cd.RK4`), "euler" (`cd.SemiImplicitEuler`), "moreau" (steps that
+            contain impacts and friction; `cd.Moreau`), "gear" (BDF on the differential-algebraic equations, for stiff
+            mechanisms; `cd.Gear`), "alpha" (generalised-alpha; `cd.Alpha`), "bdf", "adams" (trees only; `cd.BDF`,
+            `cd.Adams`), or one of your own.
+        step: length of the steps of "rk4", "euler", "moreau" and "alpha", s; of the others the first step. The last
+            step before a break, an event or the end is shorter.
         rtol: relative tolerance of the methods that choose their steps.
         atol: absolute tolerance, rad and m, rad/s and m/s.
         max_step: longest step, s.
@@ -524,8 +525,8 @@ def _stored(job: Job, states: _States, path: Any, overwrite: bool, report: Repor
             outcome = _texts(kept).tolist()
             time = kept.t if own_times else None
             try:
-                own = (kept.knot_q, kept.knot_v, kept.knot_after, kept.knot_p)
-                knots = Knots(kept.knots, *own) if len(kept.knots) else None
+                at_breaks = (kept.knot_q, kept.knot_v, kept.knot_after, kept.knot_p)
+                knots = Knots(kept.knots, *at_breaks) if len(kept.knots) else None
                 out.write(lo, kept.q, kept.v, time=time, outcome=outcome, events=met, knots=knots, parameters=kept.p)
             except FileError as error:
                 last, t = job.trajectory(kept, part, (len(part.q),)), float(np.nanmax(kept.t))

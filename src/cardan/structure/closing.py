@@ -23,6 +23,7 @@ from cardan.structure.assemble import (
 )
 from cardan.structure.kernels import time_argument, tree_kernel
 from cardan.structure.rows import SMALL, independent_rows, row_sizes, scaled
+from cardan.structure.sparse_rows import has_sparse_rows
 
 
 def close_each(model: Model, q: np.ndarray, free: np.ndarray, t: float = 0.0) -> tuple[np.ndarray, dict[int, str]]:
@@ -38,6 +39,8 @@ def close_each(model: Model, q: np.ndarray, free: np.ndarray, t: float = 0.0) ->
     q = np.array(q, dtype=float)
     if not model.has_rows or not len(q):
         return q, {}
+    if has_sparse_rows(model):
+        return _one_by_one(model, q, free, t)
     found, phi, slope = _damped_steps(model, q, free, t)
     gap = np.abs(phi).max(axis=-1)
     reasons = {}
@@ -52,6 +55,17 @@ def close_each(model: Model, q: np.ndarray, free: np.ndarray, t: float = 0.0) ->
     return found, reasons
 
 
+def _one_by_one(model: Model, q: np.ndarray, free: np.ndarray, t: float) -> tuple[np.ndarray, dict[int, str]]:
+    """The same of large mechanisms, whose rows are sparse."""
+    reasons = {}
+    for i in range(len(q)):
+        try:
+            q[i] = _place(model.one_of((i,)), q[i], free, t, TOLERANCE, ())
+        except ModelError as error:
+            reasons[i] = str(error)
+    return q, reasons
+
+
 def ranks_that_differ(model: Model, q: np.ndarray) -> dict[int, str]:
     """Systems whose values of free parameters make constraints independent that nominally are redundant, and why.
 
@@ -60,10 +74,13 @@ def ranks_that_differ(model: Model, q: np.ndarray) -> dict[int, str]:
     usual = len(independent_rows(model)) if model.has_rows else 0
     if model.values is None or not model.has_rows or usual == min(len(model.rows), model.nv):
         return {}
-    rows = np.asarray(constraint_kernels(model)[1](q, *time_argument(model, 0.0))[0])
-    found = np.linalg.svd(_scaled_each(model, rows), compute_uv=False)[:, usual]
+    doubtful = np.arange(len(q))
+    if not has_sparse_rows(model):
+        rows = np.asarray(constraint_kernels(model)[1](q, *time_argument(model, 0.0))[0])
+        found = np.linalg.svd(_scaled_each(model, rows), compute_uv=False)[:, usual]
+        doubtful = np.flatnonzero(found > SMALL / 10)
     reasons = {}
-    for i in np.flatnonzero(found > SMALL / 10):
+    for i in doubtful:
         try:
             _require_same_rank(model.one_of((int(i),)), q[i], ())
         except ModelError as error:

@@ -51,7 +51,9 @@ def is_divided(model: Model, formulation: Formulation) -> bool:
 def _can_be(model: Model, formulation: Formulation) -> bool:
     from cardan.formulation.large.programs import can_loop, has_large_subtrees  # which small models do without
 
-    return can_loop(model, not formulation.in_tree or has_large_subtrees(model))
+    if not formulation.in_tree:
+        return can_loop(model.separate, bodies_apart=True)
+    return can_loop(model, has_large_subtrees(model))
 
 
 def large_kernel(

@@ -22,6 +22,7 @@ from itertools import product
 
 import numpy as np
 
+from cardan.lazy import cached_property
 from cardan.model.row import Law
 
 OPEN, CLOSED = 0.0, 1.0
@@ -47,9 +48,13 @@ class LawTable:
         """How many rows."""
         return len(self.laws)
 
+    @cached_property
+    def _of(self) -> dict[Law, np.ndarray]:
+        return {law: np.array([own is law for own in self.laws], dtype=bool) for law in Law}
+
     def of(self, law: Law) -> np.ndarray:
         """Which rows (m,) have a law."""
-        return np.array([own is law for own in self.laws], dtype=bool)
+        return self._of[law]
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
     impact      u+ = u + W P      0 <= P, u+ + e min(u, 0) >= 0, one of them zero, for gaps that are closed (Newton)
                 compression with e = 0, then e times its impulse is given back (Poisson)
+                Newton's law of one gap after the other, the one that closes fastest first (sequential)
     friction    |P_t| <= mu P_n, also of joints whose friction depends on their reaction
     modes       by accelerations (`structure.law_choice`)
 
@@ -32,7 +33,8 @@ from cardan.structure.rows import kept_rows
 CLOSES = 1e-9  # m or rad: a gap up to this is closed
 RESTS = 1e-10  # m/s or rad/s: a rate up to this is zero
 EPS = float(np.finfo(float).eps)
-NEWTON, POISSON = "newton", "poisson"
+NEWTON, POISSON, SEQUENTIAL = "newton", "poisson", "sequential"
+MOST_IMPACTS = 500  # one after the other, at one time; what then still closes is stopped without restitution
 _KERNELS: KernelSlot[tuple[str, bool]] = KernelSlot("what the choice of modes needs, by formulation and loads")
 _LAWS: Slot[str, ModeLaws] = Slot("rows with laws of a model with modes, by formulation")
 
@@ -161,6 +163,8 @@ class ModeLaws:
 
     def impact(self, s: LawState, closed: np.ndarray, e: np.ndarray, rule: str = NEWTON) -> tuple[np.ndarray, Choice]:
         """Impulses (k, m) with restitutions e (k, m), and how they were chosen."""
+        if rule == SEQUENTIAL:
+            return self._one_by_one(s, closed, e)
         friction, gaps = self.table.of(Law.FRICTION), self.table.of(Law.UNILATERAL)
         contact = np.where(gaps, s.phi <= CLOSES, independent(s.W, closed))
         impulsive = np.zeros(s.u.shape, dtype=bool)
@@ -187,6 +191,23 @@ class ModeLaws:
             second = choose(self.table, replace(problem, b=s.u + e * s.u))
             whole = second.x
         return without_gain(s, first.x, whole), replace(second, found=first.found & second.found)
+
+    def _one_by_one(self, s: LawState, closed: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, Choice]:
+        """Impacts one after the other by Newton's law: always of the gap that closes fastest, until none does."""
+        gaps, P = self.table.of(Law.UNILATERAL), np.zeros_like(s.u)
+        found: Choice | None = None
+        for _ in range(MOST_IMPACTS):
+            now = replace(s, u=s.u + np.einsum("kij,kj->ki", s.W, P))
+            closing = np.where(gaps & (s.phi <= CLOSES), now.u, 0.0)
+            fastest = np.argmin(closing, axis=1)[:, None] == np.arange(len(gaps))
+            busy = (closing < -RESTS).any(axis=1)
+            if not busy.any():
+                break
+            more, one = self.impact(replace(now, phi=np.where(gaps & ~fastest, np.inf, s.phi)), closed, e)
+            P += np.where(busy[:, None], more, 0.0)
+            found = one if found is None else replace(one, found=one.found & found.found)
+        last, rest = self.impact(replace(s, u=s.u + np.einsum("kij,kj->ki", s.W, P)), closed, 0 * e)
+        return P + last, rest if found is None else replace(rest, found=rest.found & found.found)
 
     def why(self, found: Choice, q: np.ndarray, what: str) -> str:
         """Why no, or no single, set of modes fits one of the systems; empty where one does."""

@@ -55,6 +55,7 @@ OPEN_TRIALS = 6
 
 _SETTLED: Slot[None, bool] = Slot("whether one choice of rows serves everywhere")
 _SETS: Slot[None, RowSets] = Slot("choices of rows, with the configurations they were made at")
+_TURNED: Slot[None, np.ndarray] = Slot("rates that change the constraint rows")
 _QUALITY: KernelSlot[None] = KernelSlot("how good the choice of rows is at a configuration")
 
 
@@ -151,6 +152,21 @@ class RowSets:
             self.rows.append(rows)
             self.members.append(made)
         return self.rows.index(rows)
+
+
+def rates_that_turn_rows(model: Model) -> np.ndarray:
+    """Which rates (nv,) change the constraint rows: the spin of a wheel that rolls does not."""
+    return _TURNED.find(model, None, lambda: _rates_that_turn_rows(model.unbound))
+
+
+def _rates_that_turn_rows(model: Model) -> np.ndarray:
+    moved = 0.3 * np.eye(model.nv)
+    found = np.zeros(model.nv, dtype=bool)
+    for q in generic_configurations(model):
+        places = np.asarray(tree_kernel(model, "plus")(np.broadcast_to(q, (model.nv, model.nq)), moved))
+        J = np.asarray(constraint_kernels(model)[1](places, *time_argument(model, 0.0))[0])
+        found |= np.abs(J - row_matrix(model, q)).max(axis=(1, 2)) > 1e-9 * np.abs(J).max()
+    return found
 
 
 def with_good_rows(model: Model, q: np.ndarray, t: Any = 0.0) -> Model:

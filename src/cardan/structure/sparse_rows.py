@@ -172,6 +172,21 @@ class SparseRows:
         """`E` (nv, k n) at a configuration (nq,) of the tree."""
         return self._scaled(self._joints(self.numbers, q=self.own(q), about=q)["E"])
 
+    def in_tree(self, C: Any, q: np.ndarray) -> np.ndarray:
+        """Rows `C` (nl, k n) as those of `model.rows` (nl, nv) on the rates of the tree, at a configuration (nq,).
+
+        The rates of the links follow from those of the tree by the rows of its joints.
+        """
+        from scipy.sparse import vstack
+        from scipy.sparse.linalg import splu
+
+        held, nv = self.velocity(q, 0.0)[0][self.of_tree], self.model.nv
+        unit = np.concatenate([np.zeros((held.shape[0], nv)), np.eye(nv)])
+        rates = splu(vstack([held, self.joint_rates(q)]).tocsc()).solve(unit)
+        found = np.zeros((len(self.model.rows), nv))
+        found[self.number[~self.of_tree]] = C[~self.of_tree] @ rates
+        return found
+
     def own(self, q: np.ndarray) -> np.ndarray:
         """Centre of mass and quaternion (7 n,) of each link at a configuration (nq,) of the tree."""
         R, r = self.motion.poses(q)

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from cardan.analysis.linear.large_loops import is_large_with_loops, linear_loops
 from cardan.analysis.linear.large_trees import is_large_tree, linear_tree
 from cardan.analysis.linear.linear_model import LinearModel
 from cardan.analysis.linear.operating_point import OperatingPoint, operating_point
@@ -192,6 +193,11 @@ def tangent_model(
     point.model.require_no_laws(
         owner, "there is no linear model across a stop, or at rest with friction; replace them by springs or dampers"
     )
+    for variable in (x for x in model.variables if x.rate is not None and not x.slope):
+        raise InputError(
+            f"{owner}: {variable.owner} has a rate, and states beside coordinates and rates are not in linear models "
+            "yet; leave it out of the mechanism that is linearised"
+        )
     signals = read_inputs(owner, model, inputs)
     point, of = _numbered(point, signals)
     groups = {name: tuple(sorted({n for kind, n in of if kind == name})) for name in ("tau", "wrenches", "parameters")}
@@ -244,7 +250,10 @@ def _independent(
     states += [(f"v.{names[k]}", units[k]) for k in columns.rates]
     if is_large_tree(point.model, way):
         return {"columns": columns, "states": tuple(states), **linear_tree(owner, point, columns)}
-    a, AB, dq, dv, da, M, quality = linear_kernel(point.model, way, columns)(*_arguments(point, loaded))
+    if is_large_with_loops(point, way, columns):
+        a, AB, dq, dv, da, M, quality = linear_loops(point, columns)
+    else:
+        a, AB, dq, dv, da, M, quality = linear_kernel(point.model, way, columns)(*_arguments(point, loaded))
     bad = ~(quality[..., 0] > DEPENDENT)
     if bad.any():
         again = _chosen_at(owner, point, choice, bad, asked)

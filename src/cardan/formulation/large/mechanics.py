@@ -516,7 +516,9 @@ class LargeMechanics:
                 A = A + J @ Y
                 one.J.append(own.keep(J))
                 one.Y.append(own.keep(Y))
-            one.known = {"beta": own.keep(rows.beta), "diagonal": own.keep(_diagonal(A))}
+            one.known = {"beta": own.keep(rows.beta)}
+            if "independence" in self.outputs:
+                one.known["size"] = own.keep(_sizes(A, [label.unit for label in rows.labels]))
             step.block(A.numel(), self.system.diagonal[numbers]).written = _dense(mirrored(A))
             b = right(step, own, one, views, rows)
             for k in range(b.shape[1]):
@@ -561,7 +563,7 @@ class LargeMechanics:
         return ca.horzcat(rows.phi, *columns)
 
     def independence(self) -> Stage:
-        """The smallest pivot of the system, each relative to the diagonal that it comes from."""
+        """The smallest pivot of the system, each relative to the diagonal that it comes from, or one beside it."""
         import casadi as ca
 
         steps = []
@@ -569,8 +571,8 @@ class LargeMechanics:
             count, n = one.group.count, len(one.group.kept)
             step = Step(count, np.zeros((count, 0)), _none())
             own = step.view(one.cell, np.arange(count))
-            pivots, diagonal = step.block(n, self.system.pivots[one.number]).symbols, own.read(one.known["diagonal"])
-            least = ca.mmin(pivots / ca.densify(diagonal + (diagonal == 0)))
+            pivots, size = step.block(n, self.system.pivots[one.number]).symbols, own.read(one.known["size"])
+            least = ca.mmin(pivots / ca.densify(size + (size == 0)))
             block = step.block(1, self.outputs.index("independence"))
             block.written = ca.fmin(block.symbols, least)
             steps.append(step)
@@ -880,6 +882,14 @@ def _diagonal(M: Matrix) -> Matrix:
     import casadi as ca
 
     return ca.diag(M)
+
+
+def _sizes(A: Matrix, units: Sequence[str]) -> Matrix:
+    """For each row of a connection the largest entry of its block's diagonal of the same unit: a row may vanish."""
+    import casadi as ca
+
+    d = ca.densify(_diagonal(A))
+    return ca.vertcat(*(ca.mmax(d[[k for k, other in enumerate(units) if other == unit]]) for unit in units))
 
 
 def _stack(parts: Sequence[Matrix]) -> Matrix:

@@ -12,7 +12,7 @@ from cardan.integrate.transition import Jump, Moment, Transition
 from cardan.model.model import Model
 from cardan.model.row import Law
 from cardan.structure.law_choice import CLOSED
-from cardan.structure.law_state import NEWTON, LawState, law_rows_of
+from cardan.structure.law_state import NEWTON, SEQUENTIAL, LawState, law_rows_of
 
 VIOLATED = 1e-7  # m or rad: a state that is this far inside a stop is refused
 
@@ -45,7 +45,8 @@ class LawTransition(Transition):
         hit, failed, message = laws.hit(s, closed), np.zeros(len(v), dtype=bool), ""
         if hit.any():
             part = s.of(hit)
-            P, found = laws.impact(part, closed[hit], bounce * laws.bouncing(part, at.q[hit]), self.rule)
+            e = part.restitution if self.rule == SEQUENTIAL else laws.bouncing(part, at.q[hit])
+            P, found = laws.impact(part, closed[hit], bounce * e, self.rule)
             v[hit] += np.einsum("kij,kj->ki", part.Y, P)
             failed[hit], message = ~found.found, laws.why(found, at.q[hit], "impulses")
             for i, own in zip(np.flatnonzero(hit), P, strict=True):

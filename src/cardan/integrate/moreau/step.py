@@ -35,6 +35,7 @@ from cardan.model.row import Law
 from cardan.structure.kernels import function_of
 from cardan.structure.rows import kept_rows
 
+TOUCHES = 1e-9  # m or rad: a gap up to this is closed
 ROUNDING = 1e-14  # m/s or rad/s: rates of rows below count as zero
 
 
@@ -117,7 +118,7 @@ class MoreauGraphs(Graphs):
 
     def terms_at(self, t: Scalar, q: Matrix, v: Matrix, a: Matrix, h: Matrix, given: Any) -> tuple[Terms, Matrix]:
         """The terms of a step from a state, and `q_m`."""
-        q_m = self.normalised(q + h / 2 * self.rates(q, v, given))
+        q_m = unit_quaternions(self.motion.model, q + h / 2 * self.rates(q, v, given))
         time = (t + h / 2,) if self.motion.model.depends_on_time else ()
         found = self.terms.call([q_m, v + h / 2 * a, given.tau, v, h, *time, *given.parameters])
         return Terms(*found), q_m
@@ -178,6 +179,16 @@ def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree
     return Quantity("moreau_step", ports, outputs, write=write, shapes=shapes)
 
 
+def unit_quaternions(model: Model, q: Matrix) -> Matrix:
+    """Coordinates with quaternions brought back to unit length."""
+    import casadi as ca
+
+    q = ca.SX(q)
+    for at in model.quaternions:
+        q[at] = q[at] / ca.norm_2(q[at])
+    return q
+
+
 def _active(model: Model, rows: Rows) -> Matrix:
     """Which rows (m,) take part: gaps that are closed, locks and latches that are, and all friction."""
     import casadi as ca
@@ -186,19 +197,19 @@ def _active(model: Model, rows: Rows) -> Matrix:
     for law, numbers in row_numbers(model):
         for k, own in zip(numbers, law.laws, strict=True):
             switched = law.number("closed") > 0.5 if own is Law.SWITCHED else 1
-            found.append(rows.phi[k] <= 0 if own is Law.UNILATERAL else ca.SX(switched))
+            found.append(rows.phi[k] <= TOUCHES if own is Law.UNILATERAL else ca.SX(switched))
     return ca.vertcat(ca.SX(0, 1), *found)
 
 
 def _hits(rows: Rows, active: Matrix, v: Matrix, h: Matrix, half: Matrix) -> Matrix:
-    """Whether a closed gap closes faster than loads make it close in two steps; `half` is what half a step changes."""
+    """Whether a closed gap closes faster than a step changes its rate; `half` is what half a step changes of v."""
     import casadi as ca
 
     found: Any = ca.SX(1, 1)
     for k, label in enumerate(rows.labels):
         if label.law is Law.UNILATERAL:
-            rate = rows.J[k, :] @ v - rows.beta[k]
-            slow = 4 * ca.fabs(rows.J[k, :] @ half - h / 2 * rows.gamma[k])
+            rate = rows.J[k, :] @ v - rows.beta[k] + h / 2 * rows.gamma[k]
+            slow = 2 * ca.fabs(rows.J[k, :] @ half) + h * ca.fabs(rows.gamma[k])
             found = ca.logic_or(found, ca.logic_and(active[k], rate < -slow))
     return found
 

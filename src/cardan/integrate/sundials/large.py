@@ -28,6 +28,7 @@ from cardan.integrate.sundials.equations import (
 )
 from cardan.integrate.sundials.stepper import GearStepper
 from cardan.model.model import Model
+from cardan.structure.assemble import OPENED
 from cardan.structure.component_sums import Component, Components, ComponentSum, Symbols
 
 STATE = {"t": "all", "y": "y", "yp": "y", "soft_0": "all", "soft_1": "all", "tau": "tau", "about": "x"}
@@ -233,5 +234,13 @@ class LargeGearStepper(GearStepper):
     def project(
         self, t: np.ndarray, q: np.ndarray, v: np.ndarray, p: np.ndarray | None = None
     ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Return the samples unchanged: the solver ends on the constraints."""
-        return q, v, np.zeros(q.shape[:-1], dtype=bool)
+        """Return the samples unchanged: the solver ends on the constraints. Also return which left one open."""
+        found = np.zeros(q.shape[:-1], dtype=bool)
+        assert isinstance(self.system, LargeImplicitSystem)
+        system, given = self.system.system, [x.reshape(-1, x.shape[-1]) for x in self.parameters]
+        for at in np.ndindex(found.shape) if self.model.has_rows else ():
+            if np.isfinite(q[at]).all():
+                own = given[0][at[0] % len(given[0])] if p is None and given else None if p is None else p[at]
+                numbers = system.components.numbers if own is None else system.components.at(own)
+                found[at] = system.gap(float(t[at]), q[at], numbers) >= OPENED
+        return q, v, found

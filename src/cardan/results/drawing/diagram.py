@@ -219,6 +219,7 @@ class ElementSymbol:
 BETWEEN_POINTS: dict[str, ElementSymbol] = {
     "spring": ElementSymbol(_zigzag, dotted=False), "damper": ElementSymbol(_dashpot, dotted=False),
     "bushing": ElementSymbol(box=True), "user": ElementSymbol(), "element": ElementSymbol(box=True),
+    "rod": ElementSymbol(dotted=False),
 }  # fmt: skip
 """The symbols of force elements between two points by mark."""
 

@@ -370,6 +370,7 @@ BETWEEN_POINTS: dict[str, Callable[[float], Solid]] = {
     "damper": lambda s: dashpot(0.7 * s),
     "bushing": lambda s: coil(1.2 * s, 0.3 * s, 3),
     "element": lambda s: rod(np.zeros(3), Z, 0.15 * s),
+    "rod": lambda s: rod(np.zeros(3), Z, 0.25 * s),
 }
 """Solids from (0, 0, 0) to (0, 0, 1) of force elements between two points by mark, for the size of a symbol."""
 

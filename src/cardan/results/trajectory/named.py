@@ -37,6 +37,7 @@ from cardan.results.trajectory.quantities import XYZ, SampledStates
 from cardan.structure.dynamics import law_kernel
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity, time_argument
+from cardan.structure.laws import gaps_and_rates
 
 if TYPE_CHECKING:
     from cardan.results.trajectory.trajectory import Trajectory
@@ -96,7 +97,7 @@ def _rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
         words = f"{own.owner}: force, or torque, that keeps it"
         of = _part("row_forces", slice(rows[0], rows[-1] + 1) if several else rows[0])
         yield "constraint", NamedQuantity(f"{own.name}.force", labels if several else (), units, words, of)
-    if has_modes(model):
+    if model.laws:
         yield from _law_rows(model)
     at = 0
     for reading in element_readings(model):
@@ -247,6 +248,14 @@ def _row_forces(s: SampledStates) -> np.ndarray:
 def _laws(s: SampledStates) -> np.ndarray:
     """Forces and then gaps (..., n, 2 m) of the m rows with laws."""
     tau = np.zeros(s.model.nv) if s.tau is None else s.tau
+    if not has_modes(s.model):  # a run in steps that contain the changes
+        from cardan.integrate.moreau.forces import step_forces
+
+        step, rule = float(s.settings["step"]), str(s.settings.get("impact", ""))
+        formulation = formulation_of(s.model, s.formulation)
+        parameters = [s.model.values] if s.model.values is not None else []
+        gaps = gaps_and_rates(s.model, s.q, s.v, s.t, parameters)[0]
+        return np.concatenate([step_forces(s.model, formulation, rule, step, s.t, s.q, s.v, tau), gaps], axis=-1)
     kernel = law_kernel(s.model, formulation_of(s.model, s.formulation))
     return np.asarray(kernel(s.q, s.v, tau, *time_argument(s.model, s.t)))
 

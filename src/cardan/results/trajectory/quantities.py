@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -81,6 +81,8 @@ class SampledStates:
     tau: np.ndarray | None
     t: np.ndarray
     formulation: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """Options of the run: its step, its law of impacts."""
 
 
 @dataclass(frozen=True)

@@ -431,12 +431,14 @@ class Trajectory:
         tau = None if tau is None else tau[..., None, :]
         if self.valid.all():
             whole = with_time_axis(model) if self.parameters is None else with_values(model, self.parameters)
-            found = np.asarray(of(SampledStates(whole, q, v, tau, t, self.formulation)))
+            found = np.asarray(of(SampledStates(whole, q, v, tau, t, self.formulation, self.settings)))
             return np.broadcast_to(found, (*self.valid.shape, *found.shape[self.valid.ndim :]))
         keep = self.valid
         tau = None if tau is None else np.broadcast_to(tau, v.shape)[keep]
         t = np.broadcast_to(t, keep.shape)[keep]
-        rows = np.asarray(of(SampledStates(self.model_at(keep), q[keep], v[keep], tau, t, self.formulation)))
+        rows = np.asarray(
+            of(SampledStates(self.model_at(keep), q[keep], v[keep], tau, t, self.formulation, self.settings))
+        )
         every = np.full((*keep.shape, *rows.shape[1:]), np.nan)
         every[keep] = rows
         return every
