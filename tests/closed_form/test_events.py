@@ -5,6 +5,7 @@ import pytest
 
 import cardan as cd
 
+pytestmark = pytest.mark.usefixtures("quick_code")
 G = 9.81
 METHODS = [("dormand_prince", None), ("rk4", 1e-3), ("alpha", 1e-3), ("gear", None), ("bdf", None), ("adams", None)]
 
@@ -142,5 +143,26 @@ def test_bad_changes_are_refused():
     with pytest.raises(cd.InputError, match="needs then"):
         event(action="change")
     run = cd.simulate(ball(), 1.0, events=[bounce(0.5)], samples=5)
-    with pytest.raises(cd.InputError, match="change"):
+    with pytest.raises(cd.InputError, match="change the run"):
         run.gradient(lambda s: s.q[0])
+    with pytest.raises(cd.InputError, match="change the run"):
+        cd.simulate(ball(), 1.0, events=[bounce(0.5)], samples=5, sensitivities="v0")
+
+
+def test_a_lock_stops_and_releases():
+    """A lock takes the kinetic energy of its joint, holds it, and lets it go."""
+    m = cd.Mechanism("carts", gravity=(0, 0, 0))
+    m.body("cart", mass=3.0)
+    m.joint("x", cd.Prismatic(axis=(1, 0, 0)), m.ground, "cart")
+    m.torsion("spring", "x", stiffness=12.0, rest=1.0)
+    m.lock("brake", "x")
+    m.variable("phase", 0)
+    machine = cd.Machine("phase", ["moves", "rests", "free"])
+    machine.on("moves", "rests", lambda s: s.coordinate("x") - 0.5, direction=1, then=cd.lock("brake"))
+    machine.on("rests", "free", lambda s: s.t - 1.5, then=cd.release("brake"))
+    run = cd.simulate(m.build().free("brake.closed"), 3.0, events=machine.events, samples=31)
+    stop, free = run.events[0].time, run.time > 1.5
+    assert stop == pytest.approx(np.pi / 6, rel=1e-7)  # 1 - cos(2 t) = 0.5
+    assert np.allclose(run.q[(run.time > stop) & ~free, 0], 0.5) and run.events[0].v_after[0] == 0.0
+    assert np.allclose(run.q[free, 0], 1 - 0.5 * np.cos(2 * (run.time[free] - 1.5)), atol=1e-6)
+    assert run.statistics["event_energy"] == pytest.approx(-0.5 * 3.0 * run.events[0].v[0] ** 2, rel=1e-9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +19,7 @@ from scipy.spatial.transform import Rotation
 from cardan.algebra import rotation as ro
 from cardan.algebra import spatial as sp
 from cardan.algebra.linsolve import ldl_factor, ldl_solve, lu_factor, lu_solve, tree_factor, tree_solve
-from cardan.algebra.matrix import snap
+from cardan.algebra.matrix import is_symbol, snap
 from cardan.mechanisms import random_inertia
 
 from ..trees import close, random_quaternion, random_rotation, seeds
@@ -333,3 +335,29 @@ def test_one_text_gives_the_same_numbers_from_arrays_and_from_symbols(name: str,
     assert len(numeric) == len(symbolic)
     for a, b in zip(numeric, symbolic, strict=True):
         close(a, np.array(b).reshape(np.shape(a)), 1e-12)
+
+
+SYMBOL = ca.SX.sym("s")
+OPERANDS = [
+    ca.SX.sym("x", 3), ca.SX.sym("X", 3, 3), SYMBOL, ca.SX(3, 1), ca.vertcat(ca.SX(1, 1), SYMBOL, 0), ca.SX(0), 2.0,
+    0.0, 1.0, float("inf"), 3, np.float64(2.5), np.arange(3.0), ca.DM([1, 0, 2]),
+]  # fmt: skip
+OPERATORS = {operator.add: ca.plus, operator.sub: ca.minus, operator.mul: ca.times, operator.truediv: ca.rdivide}
+
+
+@pytest.mark.parametrize("quick", OPERATORS, ids=lambda f: f.__name__)
+def test_operators_of_symbols_give_what_the_functions_of_casadi_give(quick: Callable[..., Any]) -> None:
+    """The same expressions with the same structural zeros, of any two operands, and the same refusals."""
+    assert is_symbol(SYMBOL)  # which makes the operators quick
+    for x, y in itertools.product(OPERANDS, OPERANDS):
+        if isinstance(x, ca.SX) or isinstance(y, ca.SX):
+            found = [_expression(f, x, y) for f in (quick, OPERATORS[quick])]
+            assert found[0] == found[1], (x, y)
+
+
+def _expression(f: Callable[..., Any], *operands: Any) -> Any:
+    try:
+        result = f(*operands)
+    except RuntimeError:
+        return "refused"
+    return type(result), str(result), str(result.sparsity())

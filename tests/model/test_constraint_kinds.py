@@ -16,6 +16,7 @@ import cardan as cd
 from cardan.algebra.rotation import turn_x, turn_y, turn_z
 from cardan.io.yaml.read import read_yaml
 from cardan.io.yaml.write import write_yaml
+from cardan.model import constraint_table
 from cardan.model.constraint_table import CONSTRAINTS
 from cardan.model.force import BodyPose
 
@@ -157,7 +158,7 @@ def test_numbers_can_be_free() -> None:
         freed.at({"c.radius": -1.0})
 
 
-def test_a_kind_of_ones_own() -> None:
+def test_a_kind_of_ones_own(monkeypatch: pytest.MonkeyPatch) -> None:
     """Three balls in a row stay in line: the middle one is on the plane across, in ground z."""
     kind = cd.ConstraintKind(
         "level", lambda e, t, poses, twists: [poses[0].position[2] - e["height"] * poses[1].position[2]],
@@ -168,6 +169,7 @@ def test_a_kind_of_ones_own() -> None:
     assert m.build().rows[-1].owner == "level 'own'"
     with pytest.raises(cd.ModelError, match=r"level 'own': its kind is not registered; call cd\.add_constraint"):
         write_yaml(m)
+    monkeypatch.setattr(constraint_table, "ADDED_CONSTRAINTS", {})
     cd.add_constraint(kind)
     assert "height: 2" in write_yaml(m)
     with pytest.raises(cd.InputError, match="constraint 'distance' is Cardan's own"):
@@ -222,3 +224,62 @@ def test_rods_that_contradict_one_another_are_named() -> None:
     m.distance("d", "a", "b", length=1.0, at1=(0.1, 0, 0))
     with pytest.raises(cd.ModelError, match=r"distance '[cd]'"):
         cd.assemble(m.build(), np.array([0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0.0]))
+
+
+def test_a_cam_from_a_table_is_that_of_its_function() -> None:
+    angle = np.linspace(-np.pi, np.pi, 121)
+    table = cd.table(angle, 0.05 + 0.012 * np.cos(angle), ends="periodic")
+    made = []
+    for law in (table, lambda a: 0.05 + 0.012 * ca.cos(a)):
+        m = cd.Mechanism("cam", gravity=(0, -9.81, 0))
+        for body, joint in (("cam", cd.Revolute()), ("follower", cd.Prismatic(axis=(0, 1, 0)))):
+            m.body(body, mass=1.0, inertia=(0.1, 0.1, 0.1))
+            m.joint(body, joint, m.ground, body, start=0.05)
+        m.cam("contact", "follower", "cam", law)
+        model = m.build()
+        q, v = cd.assemble(model, {"cam": 0.3}, {"cam": 2.0})
+        made.append(np.concatenate([q, v, cd.forward_dynamics(model, q, v)]))
+        assert read_yaml(write_yaml(m)).build().key == model.key
+    close(made[0], made[1], 1e-4)
+    with pytest.raises(cd.ModelError, match=r"cam and roller 'sharp': table 'table' has a corner at every point"):
+        m.cam("sharp", "follower", "cam", cd.table(angle, 0.05 + 0.012 * np.cos(angle), smooth=0, ends="periodic"))
+
+
+def test_relations_and_belts_between_joints() -> None:
+    """A relation holds in every formulation, with its force on both joints; a belt has a difference of tensions."""
+    m = cd.Mechanism("related", gravity=(0, -9.81, 0))
+    for k, body in enumerate("abc"):
+        m.body(body, mass=1.0 + k, com=(0.2, 0, 0), inertia=(0.1 + 0.1 * k, 0.1, 0.1 + 0.1 * k))
+        m.joint(body, cd.Revolute(), m.ground, body, at=(k, 0, 0))
+    m.couple("ratio", ["a", "b"], lambda a, b: b - 1.5 * a - 0.3 * ca.sin(a))
+    m.belt("belt", "b", "c", radius1=0.1, radius2=0.3)
+    model = m.build()
+    q, v = cd.assemble(model, {"a": 0.4}, {"a": 2.0})
+    close(v, 2.0 * np.array([1, 1.5 + 0.3 * np.cos(q[0]), (1.5 + 0.3 * np.cos(q[0])) / 3]), 1e-14)
+    a = cd.forward_dynamics(model, q, v)
+    ratio = 1.5 + 0.3 * np.cos(q[0])
+    close(a[1:], (ratio * a[0] - 0.3 * np.sin(q[0]) * 4.0) * np.array([1, 1 / 3]), 1e-12)
+    # d'Alembert along the one freedom
+    M, g = np.diag([0.14, 0.28, 0.42]), 9.81 * 0.2 * np.array([1, 2, 3]) * np.cos(q)
+    close(np.array([1, ratio, ratio / 3]) @ (M @ a + g), 0.0, 1e-12)
+    tension = (M @ a + g)[2] / 0.3
+    assert model.rows.names == ["ratio", "belt"] and model.rows[1].force_unit == "N"
+    close(cd.multipliers(model, q, v)[1], tension, 1e-11)
+    for formulation in ("newton_euler", "absolute", "absolute_body", "relative", "points"):
+        close(cd.forward_dynamics(model, q, v, formulation=formulation), a, 1e-12)
+    again = read_yaml(write_yaml(m)).build()
+    assert again.key == model.key and "value: =q2 - 1.5*q1 - 0.3*sin(q1)" in write_yaml(m)
+    with pytest.raises(cd.ModelError, match=r"belt 'x': radius1 must be above 0, got -1; it is the radius of a pulley"):
+        m.belt("x", "a", "b", radius1=-1.0, radius2=1.0)
+
+
+def test_a_ball_that_slips_ends_up_rolling() -> None:
+    """With friction the contact slips first; the speed falls to 5/7, whatever the friction."""
+    m = cd.Mechanism("ball")
+    m.body("ball", mass=1.0, inertia=cd.inertia.sphere(1.0, 0.1))
+    m.joint("float", cd.Free(), m.ground, "ball", start=(0, 0, 0.1, 1, 0, 0, 0))
+    m.roll("contact", "ball", m.ground, radius=0.1, friction=0.2)
+    run = cd.simulate(m.build(), 1.0, v0={"float": (0, 0, 0, 3.0, 0, 0)}, samples=5)
+    close(run.velocity("ball")[[1, -1], 0], [3.0 - 0.25 * 0.2 * 9.81, 3.0 * 5 / 7], 1e-6)
+    with pytest.raises(cd.ModelError, match=r"sphere on plane 'x': static and restitution need friction"):
+        m.roll("x", "ball", m.ground, radius=0.1, restitution=0.5)

@@ -198,4 +198,17 @@ MUTANTS: list[Mutant] = [
         ("if not outline.has_mass:", "if False:", "joints and force elements have the mass of their links once more"),
         ("same &= ~held.any(axis=0)", "pass", "free numbers of components stay nominal"),
     ),
+    *changes(
+        "formulation/complementarity.py", "identity/test_complementarity.py closed_form/test_moreau.py",
+        ("return where(gains, x + ca.fmin(ca.fmax(s, 0), 1) * d, y)", "return y", "impacts may gain energy"),
+        ("return first.b + e * ca.fmin(u, 0), bounds", "return first.b, bounds", "Newton's impacts without restitution"),
+        ("return y if rule == NEWTON else x + bounds.restitution * x + y", "return y if rule == NEWTON else x + y", "Poisson's impacts give nothing back"),
+        ("R0.append(0 * at_rest if change is None else at_rest)", "R0.append(0 * at_rest)", "friction by reactions without what loads make of them"),
+    ),
+    *changes(
+        "formulation/modes.py", "closed_form/test_modes.py agreement/test_laws_in_formulations.py",
+        ("return dot(self.x, self.rows.J @ self.parts.rates)", "return 0 * dot(self.x, self.rows.J @ self.parts.rates)", "friction's work is not in the energy balance"),
+        ("at.rows.phi[k] + d[k] + TINY", "at.rows.phi[k] + TINY", "a short flight from below zero is missed"),
+        ("return at.x[f.normal]", "return 0 * at.x[f.normal]", "sliding friction without the normal force"),
+    ),
 ]  # fmt: skip

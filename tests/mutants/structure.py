@@ -102,4 +102,15 @@ MUTANTS: list[Mutant] = [
         ("if axis == \"tau\" and not cls.outline.driven:", "if False:", "drives act once for every joint and once for every coupling"),
         ("np.bincount(self.places, values, self.size)", "np.bincount(self.places, 2 * values, self.size)", "components are added twice"),
     ),
+    *changes(
+        "structure/law_choice.py", "closed_form/test_modes.py agreement/test_laws_in_formulations.py",
+        ("good = np.where(unilateral & closed, x > x_least, True)", "good = np.where(unilateral & closed, x > -np.inf, True)", "stops pull"),
+        ("good &= np.where(friction & closed, reach < bound - x_least, True)", "good &= True", "friction always sticks"),
+        ("    return kept", "    return rows", "rows of a latch that say the same are all closed"),
+    ),
+    *changes(
+        "structure/law_state.py", "closed_form/test_modes.py",
+        ("second = choose(self.table, replace(problem, b=s.u + e * s.u))", "second = choose(self.table, replace(problem, b=s.u))", "impacts at events without restitution"),
+        ("impulsive[:, r] = contact[:, n] if n >= 0 else", "impulsive[:, r] = False if n >= 0 else", "impacts at events without friction"),
+    ),
 ]  # fmt: skip

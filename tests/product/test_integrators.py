@@ -17,7 +17,7 @@ from cardan.integrate.integrators import INTEGRATORS, OWN, Request, find_integra
 from cardan.integrate.stepper import Arrival, Outcome, Stepper
 
 SRC = Path(cd.__file__).parent
-STEP = {"rk4": 1e-3, "euler": 1e-3, "alpha": 1e-3}
+STEP = {"rk4": 1e-3, "euler": 1e-3, "moreau": 1e-3, "alpha": 1e-3}
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def four_bar() -> cd.Model:
 
 
 def test_every_integrator_is_found_by_its_name_and_is_public() -> None:
-    assert set(OWN) == {"dormand_prince", "rk4", "euler", "gear", "alpha", "bdf", "adams"}
+    assert set(OWN) == {"dormand_prince", "rk4", "euler", "moreau", "gear", "alpha", "bdf", "adams"}
     for name in OWN:
         integrator = find_integrator(name)
         assert integrator.name == name and integrator.summary

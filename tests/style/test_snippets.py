@@ -10,7 +10,7 @@ import pytest
 
 import cardan
 from cardan.formulation import registry
-from cardan.model import force, joint
+from cardan.model import constraint_table, force, joint
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -62,6 +62,7 @@ def test_what_is_shown_runs(page: Path, tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(joint, "ADDED_TYPES", {})  # what a page registers is forgotten afterwards
     monkeypatch.setattr(force, "ADDED_FORCES", {})
+    monkeypatch.setattr(constraint_table, "ADDED_CONSTRAINTS", {})
     monkeypatch.setattr(registry, "ADDED", {})
     count = run(page, page.read_text())
     assert count or page != ROOT / "README.md", "the README shows no Python"

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from cardan.algebra.casadi_operators import quicken_operators
 from cardan.algebra.free_number import FreeNumber, expression, is_free, plain
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def is_symbol(value: object) -> TypeIs[casadi.SX]:
     found = _SYMBOLIC.get(kind)
     if found is None:
         found = _SYMBOLIC[kind] = kind.__module__.startswith("casadi")
+        if found:
+            quicken_operators()
     return found
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, cast
 
 import numpy as np
 import typer
@@ -13,8 +13,10 @@ from cardan.commands.output import say_error
 from cardan.errors import FileError, InputError, nearest
 
 if TYPE_CHECKING:
+    from cardan.io.acting import FrictionWord, LimitsWord
     from cardan.model.model import Model
 
+LIMITS, FRICTIONS = ("hard", "spring", "ignore"), ("stick", "smooth", "ignore")
 SUFFIXES = (".urdf", ".xml", ".mjcf", ".yaml", ".yml")
 
 
@@ -69,6 +71,16 @@ Root = Annotated[
     typer.Option(metavar="WORD", help="Root of a robot on the ground: fixed or free.",
                  autocompletion=lambda incomplete: [word for word in ("fixed", "free") if word.startswith(incomplete)]),
 ]  # fmt: skip
+Limits = Annotated[
+    str,
+    typer.Option(metavar="WORD", autocompletion=lambda incomplete: [w for w in LIMITS if w.startswith(incomplete)],
+                 help="Limits of joints in the file: hard stops, spring or ignore."),
+]  # fmt: skip
+JointFriction = Annotated[
+    str,
+    typer.Option(metavar="WORD", autocompletion=lambda incomplete: [w for w in FRICTIONS if w.startswith(incomplete)],
+                 help="Dry friction of joints in the file: stick, smooth or ignore."),
+]  # fmt: skip
 Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="NAME=VALUE", show_default=False,
@@ -91,22 +103,30 @@ Json = Annotated[bool, typer.Option("--json", metavar="", help="Print JSON.")]
 Force = Annotated[bool, typer.Option("--force", metavar="", help="Replace existing files.")]
 
 
-def read_model(file: str, root: str = "fixed", changes: Sequence[str] | None = None, *, tell: bool = True) -> Model:
+def read_model(
+    file: str, root: str = "fixed", changes: Sequence[str] | None = None, *, tell: bool = True,
+    limits: str = "ignore", friction: str = "ignore",
+) -> Model:  # fmt: skip
     """A model from a file or the catalogue; its losses go to the standard error, unless the command shows them."""
-    model = _read(file, root, changes)
+    model = _read(file, root, changes, limits, friction)
     for loss in model.losses if tell else ():
         say_error(f"{file}: lost: {loss}")
     return model
 
 
-def _read(file: str, root: str, changes: Sequence[str] | None) -> Model:
+def _read(file: str, root: str, changes: Sequence[str] | None, limits: str, friction: str) -> Model:
     import cardan as cd
 
     parameters: dict[str, float | str] = dict(split_setting("--set", text) for text in changes or ())
     if Path(file).suffix.lower() == ".nc":
         raise FileError(f"{file}: it is a saved run; cardan view and cardan plot open it")
     if not _is_catalogue(file, root):
-        return cd.load(file, root="free" if root == "free" else "fixed", parameters=parameters)
+        return cd.load(
+            file, root="free" if root == "free" else "fixed", parameters=parameters, limits=cast("LimitsWord", limits),
+            friction=cast("FrictionWord", friction),
+        )  # fmt: skip
+    if limits != "ignore" or friction != "ignore":
+        raise InputError(f"--limits and --friction are for files; {file!r} is a mechanism of the catalogue")
     if not parameters:
         return cd.mechanisms.CATALOGUE[file]().build()
     from cardan.io.load import mechanism_texts

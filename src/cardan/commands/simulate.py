@@ -15,7 +15,9 @@ from cardan.commands.arguments import (
     File,
     Force,
     Formulation,
+    JointFriction,
     Json,
+    Limits,
     Rate,
     Root,
     Start,
@@ -100,6 +102,8 @@ def simulate(
     force: Force = False,
     changes: Changes = None,
     root: Root = "fixed",
+    limits: Limits = "ignore",
+    friction: JointFriction = "ignore",
     as_json: Json = False,
 ) -> None:  # fmt: skip
     """Simulate a mechanism; write its trajectory, a plot and a page.
@@ -111,7 +115,7 @@ def simulate(
     wanted = {".nc": True, ".png": not no_plot, ".html": not no_page, ".csv": csv, ".parquet": parquet}
     paths = planned(out, [suffix for suffix, asked in wanted.items() if asked], force)
     paths += planned_video(video, force)
-    model = read_model(file, root, changes)
+    model = read_model(file, root, changes, limits=limits, friction=friction)
     own = {"baumgarte": baumgarte, "damping": damping, "form": form, "max_order": max_order}
     given = {name: value for name, value in own.items() if value is not None}
     options: dict[str, Any] = {

@@ -43,7 +43,10 @@ from cardan.model.row import Law
 ITERATIONS = 12  # of `Complementarity.iteration`: 99 of 100 random problems of up to nine rows take fewer
 SOLVABLE = 1e-6  # relative residual: with more the law of restitution has no solution, and there is none
 SLOW = 1e-3  # of what a step changes of a sliding velocity: below it counts as at rest
+CLOSING = 1e-9  # m/s or rad/s: contacts that close slower are at rest
+DISC_SWEEPS = 8
 NEWTON, POISSON = RULES = ("newton", "poisson")
+SEQUENTIAL = "sequential"  # Newton's law, one contact after the other
 
 
 @dataclass(frozen=True)
@@ -72,18 +75,23 @@ class LawfulMotion:
         """`J_c a0 - gamma_c` (m,)."""
         return self.rows.J @ self.a0 - self.rows.gamma
 
+    def wrenches(self, x: Matrix) -> Matrix:
+        """Wrench (number of joints, 6) of every joint on its child at M, with forces x (m,)."""
+        import casadi as ca
+
+        parts, lam = self.parts, self.lam0 + self.L @ x
+        every = ca.SX(len(parts.rows), 1)
+        for k, row in enumerate(self.kept):
+            every[row] = lam[k]
+        return SPATIAL.wrenches(replace(parts, loads=loads_with(parts, x)), self.a0 + self.Y @ x, every)
+
     def reaction(self, j: int) -> tuple[Matrix, Matrix]:
         """`R0` (3,) and `R_x` (3, m) of joint j: the force of its constraint on its child; not along a slide."""
         import casadi as ca
 
         parts, m = self.parts, len(self.rows)
         x = ca.SX.sym("x", m)
-        moving = replace(parts, loads=loads_with(parts, x))
-        every = ca.SX(len(parts.rows), 1)
-        lam = self.lam0 + self.L @ x
-        for k, row in enumerate(self.kept):
-            every[row] = lam[k]
-        force = SPATIAL.wrenches(moving, self.a0 + self.Y @ x, every)[j, 3:].T
+        force = self.wrenches(x)[j, 3:].T
         joint = parts.model.joints[j]
         if joint.kind.q_units == ("m",):
             along = as_graph(joint.kind.S(zeros(1, None, x)), x)[3:]
@@ -226,6 +234,31 @@ def second_phase(bounds: Bounds, first: Complementarity, rule: str, u: Matrix, x
 def second_forces(bounds: Bounds, rule: str, x: Matrix, y: Matrix) -> Matrix:
     """All forces from those of the first problem, x, and of the second, y."""
     return y if rule == NEWTON else x + bounds.restitution * x + y
+
+
+def one_after_the_other(bounds: Bounds, first: Complementarity, model: Model, u: Matrix) -> Matrix:
+    """Forces (m,) of impacts in sequence, from rates u (m,): always the contact that closes fastest, by Newton's law.
+
+    Of contacts that never cease to close, such as those of e < 1 among three bodies, there are as many impacts as fit.
+    """
+    import casadi as ca
+
+    impulsive = replace(bounds, constant=0 * bounds.constant, R0=0 * bounds.R0)
+    unilateral, x = list(first.unilateral), ca.SX(first.m, 1)
+    for _ in range(2 * len(unilateral) + 2):
+        rate = first.rate(x) - first.b + u
+        closing = [where(first._is_active(i), ca.fmin(rate[i] + CLOSING, 0), 0.0) for i in unilateral]
+        least, taken, mask = ca.mmin(ca.vertcat(*closing)), ca.SX(1, 1), ca.SX(first.m, 1)
+        for i, speed in zip(unilateral, closing, strict=True):
+            chosen = ca.logic_and(ca.logic_and(speed < 0, speed == least), ca.logic_not(taken))
+            mask[i], taken = chosen, ca.logic_or(taken, chosen)
+        b = rate + bounds.restitution * mask * ca.fmin(rate, 0)
+        one = impulsive.problem(model, first.W, b, mask)
+        own = ca.SX(first.m, 1)
+        for _ in range(1 if all(len(f.rows) == 1 for f in first.friction) else DISC_SWEEPS):
+            own = one.sweep(own)
+        x = x + where(taken, own, 0.0)
+    return x
 
 
 def without_gain(first: Complementarity, u: Matrix, x: Matrix, y: Matrix) -> Matrix:

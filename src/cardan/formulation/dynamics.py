@@ -247,7 +247,8 @@ def constraint_residual(model: Model) -> Quantity:
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         q, v = inputs["q"], ca.SX.sym("v", model.nv)
         phi = parts_at(model, SPATIAL, _still(model, inputs)).rows.phi
-        return [phi, ca.jacobian(ca.jtimes(phi, q, tree_rates(model, q, v)), v)]
+        # slopes by q first: the rates that a table's derivative was given would stay in a derivative by them
+        return [phi, ca.jacobian(phi, q) @ ca.jacobian(tree_rates(model, q, v), v)]
 
     nl = len(model.rows)
     outputs = (("phi", fixed(nl)), ("G", lambda m: (nl, m.nv)))

@@ -8,11 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from cardan.formulation.complementarity import RULES
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions import dynamics as dy
 from cardan.functions import energy as en
 from cardan.functions import kinematics as ki
 from cardan.functions.constraints import constraint_jacobian, reactions, undetermined_reactions
+from cardan.functions.energy import kinetic_energy
 from cardan.machines.waiting import doing
 from cardan.model.html import html_table
 from cardan.model.memory import require_model
@@ -23,6 +25,7 @@ from cardan.structure.assemble import assemble
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import equations_kernel, is_large, parameter_arguments, time_argument
 from cardan.structure.law_state import law_rows_of
+from cardan.structure.laws import after_impact
 from cardan.structure.planarity import in_plane
 from cardan.structure.rows import generic_configurations
 
@@ -203,7 +206,22 @@ def _law_rows(model: Model, q: Any, v: Any, tau: Any, bound: float) -> list[Chec
     ]
     found, residual = law_rows_of(moded, ways[0]).resting(here)
     error = float(residual[found].max(initial=0.0)) if found.any() else np.nan
-    return [*rows, CheckRow("complementarity of forces and rates", error, 1e-8)]
+    rows.append(CheckRow("complementarity of forces and rates", error, 1e-8))
+    return rows + [row for rule in RULES for row in _impact_rows(model, q, v, rule, bound)]
+
+
+def _impact_rows(model: Model, q: Any, v: Any, rule: str, bound: float) -> list[CheckRow]:
+    """An impact of all rows at once: the law solved, loops kept, no energy gained."""
+    after, _, residual = after_impact(model, q, v, np.ones(len(model.lawful_rows)), rule)
+    before, now = (kinetic_energy(model, q, x) for x in (v, after))
+    rows = [
+        CheckRow(f"impact, {rule}: laws", float(residual.max(initial=0.0)), 1e-8),
+        CheckRow(f"impact, {rule}: energy gained", float(((now - before) / before).max(initial=0.0)), bound),
+    ]
+    if model.has_rows:
+        rates = (constraint_jacobian(model, q) @ (after - v)[..., None])[..., 0]
+        rows.append(CheckRow(f"impact, {rule}: loops kept", float(np.abs(rates).max() / np.abs(v).max()), bound))
+    return rows
 
 
 def relative(a: Any, b: Any) -> float:

@@ -139,7 +139,7 @@ def _condition(event: Event, instant: Instant) -> Any:
         raise InputError(f"event {event.name!r}: active: {error}") from None
     if not is_symbol(found) or found.shape != (1, 1):
         raise InputError(f"event {event.name!r}: active must return a condition of variables, got {found!r}")
-    if any(ca.depends_on(found, x) for x in (instant.t, instant.q, instant.v) if x.numel()):
+    if ca.depends_on(found, ca.vertcat(instant.t, instant.q, instant.v)):
         raise InputError(
             f"event {event.name!r}: active depends on time or state; it may read variables only, s['mode'] == 1, and "
             "what moves belongs into `when`"

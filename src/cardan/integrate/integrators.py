@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 DOUBLE, SINGLE = PRECISIONS = ("float64", "float32")
 EVENTS, STEPS = "events", "steps"  # how an integrator treats rows with laws
-IMPACTS = ("newton", "poisson")
+IMPACTS = ("newton", "poisson", "sequential")
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,9 @@ class _Explicit(Integrator):
         if self.baumgarte is not None:
             number(type(self).__name__, "baumgarte", self.baumgarte, "of 1/s", least=0)
         if self.impact not in (None, *IMPACTS):
-            raise InputError(f"{type(self).__name__}: impact must be 'newton' or 'poisson', got {shown(self.impact)}")
+            raise InputError(
+                f"{type(self).__name__}: impact must be 'newton', 'poisson' or 'sequential', got {shown(self.impact)}"
+            )
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
@@ -155,7 +157,8 @@ class DormandPrince(_Explicit):
 
     Args:
         baumgarte: rate, 1/s, of Baumgarte's feedback on loops; None to project onto them after every step.
-        impact: law of impacts of hard stops and contacts: "newton", also by default, or "poisson".
+        impact: law of impacts of hard stops and contacts: "newton", also by default, "poisson", or "sequential":
+            Newton's of one contact after the other, the one that closes fastest first.
 
     """
 
@@ -173,7 +176,8 @@ class RK4(_Explicit):
 
     Args:
         baumgarte: rate, 1/s, of Baumgarte's feedback on loops; None to project onto them after every step.
-        impact: law of impacts of hard stops and contacts: "newton", also by default, or "poisson".
+        impact: law of impacts of hard stops and contacts: "newton", also by default, "poisson", or "sequential":
+            Newton's of one contact after the other, the one that closes fastest first.
 
     """
 
@@ -193,7 +197,8 @@ class SemiImplicitEuler(_Explicit):
 
     Args:
         baumgarte: rate, 1/s, of Baumgarte's feedback on loops; None to project onto them after every step.
-        impact: law of impacts of hard stops and contacts: "newton", also by default, or "poisson".
+        impact: law of impacts of hard stops and contacts: "newton", also by default, "poisson", or "sequential":
+            Newton's of one contact after the other, the one that closes fastest first.
 
     """
 
@@ -220,7 +225,8 @@ class RungeKutta(_Explicit):
         b: weights (s,), which add up to 1.
         e: weights (s,) of the error estimate, which add up to 0; None for steps of fixed length.
         baumgarte: rate, 1/s, of Baumgarte's feedback on loops; None to project onto them after every step.
-        impact: law of impacts of hard stops and contacts: "newton", also by default, or "poisson".
+        impact: law of impacts of hard stops and contacts: "newton", also by default, "poisson", or "sequential":
+            Newton's of one contact after the other, the one that closes fastest first.
 
     """
 
@@ -275,7 +281,8 @@ class Moreau(Integrator):
     Impacts and friction are part of the step: it stops at none of them, however many there are.
 
     Args:
-        impact: law of impacts: "newton" or "poisson".
+        impact: law of impacts: "newton", "poisson", or "sequential": of several contacts one after the other by
+            Newton's law, always the one that closes fastest, as in Newton's cradle.
 
     """
 
@@ -286,13 +293,16 @@ class Moreau(Integrator):
     has_states = True
     has_gpu = True
     laws = STEPS
-    rules = ("newton", "poisson")
+    rules = ("newton", "poisson", "sequential")
     impact: str = "newton"
 
     def __post_init__(self) -> None:
         """Check the options."""
         if self.impact not in self.rules:
-            raise InputError(f"Moreau: impact must be 'newton' or 'poisson', got {shown(self.impact)}")
+            raise InputError(
+                f"Moreau: impact must be {', '.join(map(repr, self.rules[:-1]))} or {self.rules[-1]!r}, got "
+                f"{shown(self.impact)}"
+            )
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
@@ -332,9 +342,12 @@ class Alpha(Integrator):
         """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
         from cardan.integrate.alpha.large import LargeAlphaStepper
         from cardan.integrate.alpha.stepper import AlphaStepper
-        from cardan.integrate.large import takes_sums
+        from cardan.integrate.large import is_sum, takes_sums
+        from cardan.machines.cuda.place import Place
 
-        if takes_sums(model, formulation, newton_recorded=True):
+        # a card has the straight line alone
+        recorded = isinstance(request.threads, Place) and not is_sum(formulation)
+        if takes_sums(model, formulation, newton_recorded=True) and not recorded:
             return LargeAlphaStepper(model, formulation, tau, request, self.damping)
         return AlphaStepper(model, formulation, tau, request, self.damping)
 
@@ -371,6 +384,7 @@ class Gear(_Multistep):
     elsewhere = ("radau", "lsoda", "ode15s", "ida", "dassl", "gstiff", "wstiff", "implicit", "stiff")
     summary = "BDF on the differential-algebraic equations, for stiff mechanisms"
     for_stiff = True
+    has_states = True
     highest_order = 5
     forms = ("stabilised", "index1")
     form: str = "stabilised"
@@ -390,7 +404,7 @@ class Gear(_Multistep):
         from cardan.integrate.sundials.stepper import GearStepper
         from cardan.structure.large import is_divided
 
-        if takes_sums(model, formulation, newton_recorded=False):
+        if not model.parameters.states and takes_sums(model, formulation, newton_recorded=False):
             from cardan.integrate.sundials.large import LargeGearStepper  # which small models do without
 
             large = LargeGearStepper(model, formulation, request, tau=tau, form=self.form, max_order=self._order)
@@ -405,6 +419,7 @@ class _Cvode(_Multistep):
     """A method of SUNDIALS CVODE, for trees without couplings."""
 
     formula: str
+    has_states = True
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, with drives `tau` (1, nv)."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import Literal
+from typing import Any, Literal
 
 from cardan.errors import InputError, nearest
 from cardan.io.xml_element import free_name
@@ -28,6 +28,14 @@ EFFORT = 100.0
 """The largest effort of a joint whose file gives none, N m or N."""
 SETTLES = 0.01
 """Damping of a compliant stop over its stiffness, s."""
+
+HOW = {
+    ("damping", ""): "acts, as the file gives it (damping=False leaves it out)",
+    ("friction", "stick"): "acts, and sticks",
+    ("friction", "smooth"): "acts, smoothed over a speed: it creeps",
+    ("limits", "hard"): "act as hard stops without restitution",
+    ("limits", "spring"): "act as compliant stops",
+}
 
 
 @dataclass(frozen=True)
@@ -91,12 +99,8 @@ class Acting:
                 )
 
     def _how(self, what: str) -> str:
-        ways = {
-            "damping": "acts, as the file gives it (damping=False leaves it out)",
-            "friction": {"stick": "acts, and sticks", "smooth": "acts, smoothed over a speed: it creeps"}.get(self.friction, ""),
-            "limits": {"hard": "act as hard stops without restitution", "spring": "act as compliant stops"}.get(self.limits, ""),
-        }  # fmt: skip
-        return ways[what]
+        """How data acts, as the end of a sentence."""
+        return HOW[what, {"limits": self.limits, "friction": self.friction}.get(what, "")]
 
     def _rub(self, mechanism: Mechanism, joint: Joint, viscous: float, coulomb: float) -> None:
         name = _name(mechanism, joint, "friction" if coulomb else "damping")
@@ -107,10 +111,10 @@ class Acting:
     def _stop(self, mechanism: Mechanism, joint: Joint) -> bool:
         """Add a stop for limits that are finite; whether there are any."""
         ends = {"lower": joint.data.lower, "upper": joint.data.upper}
-        given = {name: end for name, end in ends.items() if end is not None and isfinite(end)}
+        given: dict[str, Any] = {name: end for name, end in ends.items() if end is not None and isfinite(end)}
         if not given or given.get("lower", -1.0) == given.get("upper", 1.0):  # equal limits mean that none are given
             return False
-        more = {}
+        more: dict[str, Any] = {}
         if self.limits == "spring":
             effort = joint.data.effort
             stiffness = (effort if effort and isfinite(effort) else EFFORT) / GIVES[joint.kind.q_units[0]]

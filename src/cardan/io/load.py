@@ -59,10 +59,10 @@ def load(
         strict: whether a loss is an error.
         policy: what to do where a file breaks a rule: "strict" rejects the file, "warn" keeps the value where it can be
             computed with, "repair" corrects slight violations. `model.notes` lists each.
-        limits: "hard" makes the limits of joints stops without restitution, "spring" compliant stops (the largest effort
-            of the joint, or 100 N m or N, presses them in by 0.01 rad or 1 mm); "ignore" leaves them as data.
-        friction: "stick" makes the dry friction of joints act and stick, "smooth" smooths it over a speed of 0.001 rad/s
-            or m/s (`Mechanism.friction`); "ignore" leaves it as data.
+        limits: "hard" makes the limits of joints stops without restitution, "spring" compliant stops (the largest
+            effort of the joint, or 100 N m or N, presses them in by 0.01 rad or 1 mm); "ignore" leaves them as data.
+        friction: "stick" makes the dry friction of joints act and stick, "smooth" smooths it over a speed of
+            0.001 rad/s or m/s (`Mechanism.friction`); "ignore" leaves it as data.
         damping: whether the damping of joints acts; by default that of URDF and MJCF does, and data of a `.yaml` file,
             which has elements of its own, does not.
         actuators: whether actuators drive, by free numbers such as "motor.command"; otherwise they are data.

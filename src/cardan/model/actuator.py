@@ -3,7 +3,7 @@
     F = gain u + bias[0] + bias[1] (gear . q) + bias[2] (gear . v)     within its range
     tau = gear F                                                      u: the command within its range
 
-The command is a number that may be free, "motor.command": `model.at`, events and `cd.simulate(..., inputs=...)` give it.
+The command is a number that may be free, "motor.command": `model.at`, events and `inputs` of `cd.simulate` give it.
 """
 
 from __future__ import annotations

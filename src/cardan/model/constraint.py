@@ -118,14 +118,18 @@ class Constraint:
         u, x = ca.vertcat(*U), ca.vertcat(s, *(ca.vec(part) for pose in P for part in pose))
         moving = [ca.vec(part) for pose, v in zip(P, U, strict=True) for part in pose_rate(pose, v)]
         xdot = ca.vertcat(1, *moving)
-        value = self.value(s, *(part for pose in P for part in pose), *U)
-        phi = None if self.is_at_rate_level else value
-        rate = value if phi is None else ca.jtimes(value, x, xdot)
-        A = ca.jacobian(rate, u)
-        beta = -ca.substitute(rate, u, ca.SX.zeros(u.shape))
-        gamma = -ca.jtimes(rate, x, xdot)
         ports = [s, *(part for pose in P for part in pose), *U]
         free = ca.symvar(ca.veccat(*self.element.free)) if self.element is not None and self.element.is_freed else []
+        value = self.value(*ports)
+        phi = None if self.is_at_rate_level else value
+        if phi is None:
+            rate, A = value, ca.jacobian(value, u)
+            at_rest = ca.Function("rate", [*ports, *free], [value])
+            beta = -at_rest(*ports[: -len(U)], *(ca.SX.zeros(6) for _ in U), *free)
+        else:  # by slopes of the positions alone: twists that a table's derivative was given would stay in them
+            slope = ca.jacobian(value, x)
+            rate, A, beta = slope @ xdot, slope @ ca.jacobian(xdot, u), -slope[0]
+        gamma = -ca.jtimes(rate, x, xdot)
         own = ca.Function("constraint", [*ports, *free], [A.T, gamma, beta, value])
         F, gamma, beta, value = own(t, *(part for pose in poses for part in pose), *twists, *free)
         forces = [F[6 * k : 6 * k + 6, :] for k in range(len(self.on))]

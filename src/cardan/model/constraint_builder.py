@@ -28,6 +28,7 @@ from cardan.model.constraint_table import (
 )
 from cardan.model.elements import Elements
 from cardan.model.field import AXIS, FUNCTION, frozen
+from cardan.model.tree import GROUND
 
 ORIGIN = (0.0, 0.0, 0.0)
 
@@ -38,12 +39,13 @@ class ConstraintElements(Elements):
     def roll(
         self, name: str, body1: str, body2: str, *, radius: float, axis: Any = None, at1: Any = ORIGIN,
         at2: Any = ORIGIN, normal: Any = None, along: Any = None, radius2: float | None = None, inside: bool = False,
-        holds: str | Sequence[str] | None = None,
+        holds: str | Sequence[str] | None = None, friction: float | None = None, static: float | None = None,
+        restitution: float = 0.0,
     ) -> str:  # fmt: skip
         """Let a wheel or a sphere roll without slip on a plane, a rail, a wheel or a sphere; return its name.
 
-        Its force is `run["name.force"]`: normal, along the way of the wheel, and sideways; `run["name.point"]` is the
-        point of contact.
+        With `friction` it may slip and lift off: a hard contact, as `contact` makes it. Its force is
+        `run["name.force"]`: normal, along the way of the wheel, and sideways; `run["name.point"]` is where it touches.
 
         Args:
             name: unique among forces, motions, couplings and constraints.
@@ -59,6 +61,9 @@ class ConstraintElements(Elements):
             inside: whether body1 rolls inside of body2, as in a bowl or a ring gear.
             holds: which of "normal", "longitudinal" and "lateral" it holds; all by default. A rack and pinion, or a
                 wheel whose axle already has its height, holds "longitudinal" alone, or with "lateral".
+            friction: coefficient of friction, for a contact that may slip and lift off.
+            static: that at rest; by default the same.
+            restitution: of such a contact, from 0 to 1.
 
         """
         given = {"radius": radius, "axis": axis, "at1": at1, "at2": at2, "normal": normal, "along": along}
@@ -73,7 +78,30 @@ class ConstraintElements(Elements):
         else:
             kind = WHEEL_ON_PLANE if along is None else WHEEL_ON_RAIL
         numbers = {what: value for what, value in given.items() if value is not None}
-        return self.constrain(name, kind, (body1, body2), holds=holds, **numbers)
+        if friction is None:
+            if static is not None or restitution:
+                raise ModelError(
+                    f"{kind.name} {name!r}: static and restitution need friction; without it nothing slips"
+                )
+            return self.constrain(name, kind, (body1, body2), holds=holds, **numbers)
+        if holds is not None:
+            raise ModelError(f"{kind.name} {name!r}: with friction it holds what friction can; leave out holds")
+        return self._slipping(self._element(name, kind, (body1, body2), None, numbers), friction, static, restitution)
+
+    def _slipping(self, element: ConstraintElement, friction: float, static: float | None, restitution: float) -> str:
+        """The same contact, with a gap that may open and friction that may slip."""
+        law, names = element.kind.law, ["ground", *list(self._order)[1:]]
+
+        def gap(t: Any, poses: Any, twists: Any) -> Any:
+            return law(element, t, poses, twists)[0]
+
+        def sliding(t: Any, poses: Any, twists: Any) -> Any:
+            return list(law(element, t, poses, twists)[1:])
+
+        bodies = [names[b - GROUND] for b in element.on]
+        return self.contact(
+            element.name, bodies, gap=gap, tangent=sliding, friction=friction, static=static, restitution=restitution
+        )
 
     def gear(
         self, name: str, body1: str, body2: str, *, radius: float, radius2: float, axis: Any, at1: Any = ORIGIN,
@@ -194,6 +222,13 @@ class ConstraintElements(Elements):
                 f"constraint {name!r}: kind must be a cd.ConstraintKind, got {kind!r}; a function of your own is "
                 "mechanism.constraint(...)"
             )
+        self._constraints[name] = self._element(name, kind, bodies, holds, numbers)
+        return name
+
+    def _element(
+        self, name: str, kind: ConstraintKind, bodies: str | Sequence[str], holds: Any, numbers: dict[str, Any]
+    ) -> ConstraintElement:
+        """Read and check an element."""
         owner, on = self._on_bodies(kind.name, name, bodies, kind.bodies)
         for what in numbers:
             if what not in kind.fields:
@@ -217,8 +252,7 @@ class ConstraintElements(Elements):
         element = ConstraintElement(name, kind, on, kept, functions, _held_rows(owner, kind, holds))
         if kind.check is not None:
             kind.check(element)
-        self._constraints[name] = element
-        return name
+        return element
 
     @property
     def own_constraints(self) -> tuple[Constraint | ConstraintElement, ...]:

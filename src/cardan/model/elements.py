@@ -422,12 +422,6 @@ class Elements:
         owner = self._claim_force(RELATION, name)
         if isinstance(joints, str | Mapping) or not isinstance(joints, Sequence) or not joints:
             raise ModelError(f"{owner}: with a function give a list of joint names, got {joints!r}")
-        smooth = getattr(function, "smooth", 2)
-        if isinstance(smooth, int) and smooth < 2:
-            raise ModelError(
-                f"{owner}: its function is a table with {smooth} continuous derivatives, and accelerations need 2; "
-                "make it with smooth=2"
-            )
         on = []
         for joint in joints:
             index, kind = self._joint(owner, joint)

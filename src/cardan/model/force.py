@@ -448,6 +448,7 @@ class Coupling:
 
         t, x = ca.SX.sym("t"), [ca.SX.sym(f"q{k + 1}") for k in range(len(self.joints))]
         graph = trace(self.owner, self.function, [t, *x], tuple(x), (1,))
+        require_smooth(self.owner, graph)
         grows = []
         for k in range(len(x)):
             if not depends(graph, k + 1):

@@ -446,8 +446,8 @@ class Model:
         if self.laws:
             names = ", ".join(repr(law.name) for law in self.laws)
             raise ModelError(
-                f"{what}: model {self.name!r} has stops, friction that sticks or locks, {names}, whose forces depend on "
-                f"what moves and how; {instead}"
+                f"{what}: model {self.name!r} has stops, friction that sticks or locks, {names}, whose forces depend "
+                f"on what moves and how; {instead}"
             )
 
     @property
@@ -513,8 +513,8 @@ class Model:
             lines.append(f"free, shown here at nominal values: {', '.join(self.parameters.names)}")
         if self.actuators:
             driving = {force.name for force in self.forces if force.kind.name == "actuator"}
-            for what, names in (("actuators", driving), ("actuators, as data", {a.name for a in self.actuators} - driving)):
-                listed = ", ".join(f"{a.name} ({a.kind})" for a in self.actuators if a.name in names)
+            for what, acts in (("actuators", True), ("actuators, as data", False)):
+                listed = ", ".join(f"{a.name} ({a.kind})" for a in self.actuators if (a.name in driving) == acts)
                 lines += [f"{what}: {listed}"] if listed else []
         if self.states:
             lines.append(f"states: {', '.join(self.states)}")

@@ -2,6 +2,7 @@
 
     impact      u+ = u + W P      0 <= P, u+ + e min(u, 0) >= 0, one of them zero, for gaps that are closed (Newton)
                 compression with e = 0, then e times its impulse is given back (Poisson)
+                Newton's law of one gap after the other, the one that closes fastest first (sequential)
     friction    |P_t| <= mu P_n, also of joints whose friction depends on their reaction
     modes       by accelerations (`structure.law_choice`)
 
@@ -31,8 +32,10 @@ from cardan.structure.rows import kept_rows
 
 CLOSES = 1e-9  # m or rad: a gap up to this is closed
 RESTS = 1e-10  # m/s or rad/s: a rate up to this is zero
+DISC_RESTS = 1e-7  # the same of friction in two directions, which turn fast as the speed falls to zero
 EPS = float(np.finfo(float).eps)
-NEWTON, POISSON = "newton", "poisson"
+NEWTON, POISSON, SEQUENTIAL = "newton", "poisson", "sequential"
+MOST_IMPACTS = 500  # one after the other, at one time; what then still closes is stopped without restitution
 _KERNELS: KernelSlot[tuple[str, bool]] = KernelSlot("what the choice of modes needs, by formulation and loads")
 _LAWS: Slot[str, ModeLaws] = Slot("rows with laws of a model with modes, by formulation")
 
@@ -92,10 +95,13 @@ class ModeLaws:
         """Rows (k, m) of locks and latches that are closed at parameters p (k, np)."""
         return np.asarray((self.closed >= 0) & (p[:, self.closed] > 0.5))
 
-    def with_modes(self, p: np.ndarray, found: Choice, s: LawState, q: np.ndarray) -> np.ndarray:
-        """Parameters (k, np) with the modes that were chosen at configurations q (k, nq)."""
+    def with_modes(self, p: np.ndarray, found: Choice, s: LawState, q: np.ndarray, time: float = 0.0) -> np.ndarray:
+        """Parameters (k, np) with the modes that were chosen at configurations q (k, nq); `time` as in `chosen`."""
         own, p = self.direction >= 0, p.copy()
         below = np.where(s.phi <= CLOSES, np.maximum(-s.phi, 0.0), 0.0) + self.rounding(q)
+        for r, n in enumerate(self.table.normal):
+            if self.table.disc[r] >= 0 and n >= 0:
+                below[:, n] = np.where(found.mode[:, n] > 0.5, self._slow(s, r, time), below[:, n])
         p[:, self.mode] = found.mode
         p[:, self.direction[own]] = np.where(self.table.of(Law.UNILATERAL), below, found.direction)[:, own]
         return p
@@ -111,17 +117,21 @@ class ModeLaws:
         least = np.maximum(RESTS, np.sqrt(200 * np.abs(s.b) * self.rounding(q)))
         return np.where(s.u < -least, s.restitution, 0.0)
 
-    def chosen(self, s: LawState, closed: np.ndarray) -> Choice:
-        """The modes by accelerations; `closed` (k, m) are the switched rows that are on."""
+    def chosen(self, s: LawState, closed: np.ndarray, time: float = 0.0) -> Choice:
+        """The modes by accelerations; `closed` (k, m) are the switched rows that are on.
+
+        Friction in two directions is at rest if it stops within `time`, s: shorter than a step can follow.
+        """
         u, friction = s.u, self.table.of(Law.FRICTION)
         holding = independent(s.W, closed)
         contact = np.where(self.table.of(Law.UNILATERAL), (s.phi <= CLOSES) & (u <= RESTS), holding)
-        speed, direction = np.abs(u), np.sign(u)
+        speed, direction, least = np.abs(u), np.sign(u), np.full_like(u, RESTS)
         for r, other in enumerate(self.table.disc):
             if other >= 0:
                 speed[:, r] = np.hypot(u[:, r], u[:, other])
                 direction[:, r] = u[:, r] / np.maximum(speed[:, r], 1e-300)
-        rests = friction & (speed <= RESTS)
+                least[:, r] = 2 * self._slow(s, r, time)
+        rests = friction & (speed <= least)
         touching = np.ones_like(rests)
         for r, n in enumerate(self.table.normal):
             if n >= 0:
@@ -142,6 +152,10 @@ class ModeLaws:
         )
         return choose(self.table, problem)
 
+    def _slow(self, s: LawState, r: int, time: float) -> np.ndarray:
+        """Speed (k,) of a friction row of a disc that a step cannot follow to rest."""
+        return np.maximum(DISC_RESTS, time * np.hypot(s.b[:, r], s.b[:, self.table.disc[r]]))
+
     def resting(self, s: LawState) -> tuple[np.ndarray, np.ndarray]:
         """With all rows closed and at rest: where (k,) forces fit, and how well (k,), relative to their size."""
         gaps, friction = self.table.of(Law.UNILATERAL), self.table.of(Law.FRICTION)
@@ -161,6 +175,8 @@ class ModeLaws:
 
     def impact(self, s: LawState, closed: np.ndarray, e: np.ndarray, rule: str = NEWTON) -> tuple[np.ndarray, Choice]:
         """Impulses (k, m) with restitutions e (k, m), and how they were chosen."""
+        if rule == SEQUENTIAL:
+            return self._one_by_one(s, closed, e)
         friction, gaps = self.table.of(Law.FRICTION), self.table.of(Law.UNILATERAL)
         contact = np.where(gaps, s.phi <= CLOSES, independent(s.W, closed))
         impulsive = np.zeros(s.u.shape, dtype=bool)
@@ -187,6 +203,23 @@ class ModeLaws:
             second = choose(self.table, replace(problem, b=s.u + e * s.u))
             whole = second.x
         return without_gain(s, first.x, whole), replace(second, found=first.found & second.found)
+
+    def _one_by_one(self, s: LawState, closed: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, Choice]:
+        """Impacts one after the other by Newton's law: always of the gap that closes fastest, until none does."""
+        gaps, P = self.table.of(Law.UNILATERAL), np.zeros_like(s.u)
+        found: Choice | None = None
+        for _ in range(MOST_IMPACTS):
+            now = replace(s, u=s.u + np.einsum("kij,kj->ki", s.W, P))
+            closing = np.where(gaps & (s.phi <= CLOSES), now.u, 0.0)
+            fastest = np.argmin(closing, axis=1)[:, None] == np.arange(len(gaps))
+            busy = np.asarray((closing < -RESTS).any(axis=1))
+            if not busy.any():
+                break
+            more, one = self.impact(replace(now, phi=np.where(gaps & ~fastest, np.inf, s.phi)), closed, e)
+            P += np.where(busy[:, None], more, 0.0)
+            found = one if found is None else replace(one, found=one.found & found.found)
+        last, rest = self.impact(replace(s, u=s.u + np.einsum("kij,kj->ki", s.W, P)), closed, 0 * e)
+        return P + last, rest if found is None else replace(rest, found=rest.found & found.found)
 
     def why(self, found: Choice, q: np.ndarray, what: str) -> str:
         """Why no, or no single, set of modes fits one of the systems; empty where one does."""

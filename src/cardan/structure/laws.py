@@ -57,18 +57,27 @@ def after_impact(
     make = lambda: compile_quantity(model.unbound, impact_terms(model, rows), f"laws rows {rows}")
     kernel = _with_values(_KERNELS.find(model, "impact", make), model, parameters)
     terms = dict(zip(("Y", "W", "u", *BOUNDS), kernel(q, v, *time_argument(model, t)), strict=True))
-    phases = ImpactPhases(model.unbound, rule)
     closed = np.broadcast_to(closed, terms["u"].shape).astype(float)
-    bounds = [terms[name] for name in BOUNDS]
-    x, left = phases.solve(terms["W"], terms["u"], closed, *bounds)
-    P = x
-    if has_restitution(model):
-        b, constant = phases.between(terms["W"], terms["u"], closed, *bounds, x)
-        y, more = phases.solve(terms["W"], b, closed, constant, *bounds[1:])
-        restores = more <= SOLVABLE
-        P = np.where(restores[..., None], phases.finish(terms["W"], terms["u"], closed, *bounds, x, y), x)
-        left = np.where(restores, np.maximum(left, more), left)
+    P, left = impulses(model, rule, terms | {"b": terms["u"], "closed": closed})
     return v + (terms["Y"] @ P[..., None])[..., 0], P, left
+
+
+def impulses(model: Model, rule: str, terms: dict[str, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+    """Forces or impulses (..., m) of a problem with restitution, and the relative residual.
+
+    `terms` are `W` and `b` with rates `b + W x` after it, the rates `u` before, which rows are `closed`, and the parts
+    of `Bounds`.
+    """
+    phases = ImpactPhases(model.unbound, rule)
+    given = [terms[name] for name in ("W", "b", "u", "closed", *BOUNDS)]
+    x, left = phases.solve(*given)
+    if not has_restitution(model):
+        return x, left
+    b, constant = phases.between(*given, x)
+    y, more = phases.solve(given[0], b, *given[2:4], constant, *given[5:])
+    restores = more <= SOLVABLE
+    P = np.where(restores[..., None], phases.finish(*given, x, y), x)
+    return P, np.where(restores, np.maximum(left, more), left)
 
 
 BOUNDS = tuple(f.name for f in fields(Bounds))
@@ -95,7 +104,7 @@ class ImpactPhases:
     def _ports(self) -> tuple[Port, ...]:
         m, laws = len(self.model.lawful_rows), self.model.laws
         friction, joints = sum(bool(x.friction_rows) for x in laws), sum(x.joint is not None for x in laws)
-        sizes = {"W": (m, m), "b": (m,), "closed": (m,), "constant": (friction,), "coefficient": (friction,)}
+        sizes = {"W": (m, m), "b": (m,), "u": (m,), "closed": (m,), "constant": (friction,), "coefficient": (friction,)}
         sizes |= {"R0": (3 * joints,), "R": (3 * joints, m), "restitution": (m,)}
         return tuple(Port(name, shape) for name, shape in sizes.items())
 
@@ -130,14 +139,14 @@ class ImpactPhases:
 
     def between(self, *terms: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """`b` (..., m) and constant bounds of the second phase, from the terms of the first and its forces."""
-        m, port = len(self.model.lawful_rows), self._ports[3]
+        m, port = len(self.model.lawful_rows), self._ports[4]
 
         def record() -> Any:
             import casadi as ca
 
             given, problem, bounds = self._symbols()
             x = ca.SX.sym("x", m)
-            b, again = second_phase(bounds, problem, self.rule, given["b"], x)
+            b, again = second_phase(bounds, problem, self.rule, given["u"], x)
             return ca.Function("between", [*given.values(), x], [ca.densify(b), ca.densify(again.constant)])
 
         kernel = self._kernel("between", {"b2": m, "constant2": port.shape[0]}, record, (), (Port("x", (m,)),))
@@ -154,7 +163,7 @@ class ImpactPhases:
             given, problem, bounds = self._symbols()
             x, y = ca.SX.sym("x", m), ca.SX.sym("y", m)
             every = second_forces(bounds, self.rule, x, y)
-            return ca.Function("finish", [*given.values(), x, y], [without_gain(problem, given["b"], x, every)])
+            return ca.Function("finish", [*given.values(), x, y], [without_gain(problem, given["u"], x, every)])
 
         found: np.ndarray = self._kernel("finish", {"P": m}, record, (), (Port("x", (m,)), Port("y", (m,))))(*terms)
         return found

@@ -193,6 +193,11 @@ def tangent_model(
     point.model.require_no_laws(
         owner, "there is no linear model across a stop, or at rest with friction; replace them by springs or dampers"
     )
+    for variable in (x for x in model.variables if x.rate is not None and not x.slope):
+        raise InputError(
+            f"{owner}: {variable.owner} has a rate, and states beside coordinates and rates are not in linear models "
+            "yet; leave it out of the mechanism that is linearised"
+        )
     signals = read_inputs(owner, model, inputs)
     point, of = _numbered(point, signals)
     groups = {name: tuple(sorted({n for kind, n in of if kind == name})) for name in ("tau", "wrenches", "parameters")}

@@ -23,9 +23,16 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from cardan.algebra.matrix import Matrix, Scalar, where
-from cardan.formulation.complementarity import Bounds, bounds_at, has_restitution, lawful_motion, row_numbers
+from cardan.formulation.complementarity import (
+    Bounds,
+    LawfulMotion,
+    bounds_at,
+    has_restitution,
+    lawful_motion,
+    row_numbers,
+)
 from cardan.formulation.dynamics import entering_power, parts_at, time_port
-from cardan.formulation.formulation import Formulation
+from cardan.formulation.formulation import Formulation, Parts
 from cardan.formulation.quantity import Inputs, Quantity, fixed, port_shape
 from cardan.formulation.rows import Rows
 from cardan.formulation.spatial import SPATIAL
@@ -35,6 +42,7 @@ from cardan.model.row import Law
 from cardan.structure.kernels import function_of
 from cardan.structure.rows import kept_rows
 
+TOUCHES = 1e-9  # m or rad: a gap up to this is closed
 ROUNDING = 1e-14  # m/s or rad/s: rates of rows below count as zero
 
 
@@ -117,7 +125,7 @@ class MoreauGraphs(Graphs):
 
     def terms_at(self, t: Scalar, q: Matrix, v: Matrix, a: Matrix, h: Matrix, given: Any) -> tuple[Terms, Matrix]:
         """The terms of a step from a state, and `q_m`."""
-        q_m = self.normalised(q + h / 2 * self.rates(q, v, given))
+        q_m = unit_quaternions(self.motion.model, q + h / 2 * self.rates(q, v, given))
         time = (t + h / 2,) if self.motion.model.depends_on_time else ()
         found = self.terms.call([q_m, v + h / 2 * a, given.tau, v, h, *time, *given.parameters])
         return Terms(*found), q_m
@@ -145,13 +153,9 @@ def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree
         v, h = inputs["start"], inputs["h"]
         state = {name: x for name, x in inputs.items() if name not in ("h", "start")}
         parts = parts_at(model, SPATIAL, state)
-        kept = parts.rows.kept(list(tree_rows))
-        per_second = where(h > 0, 1 / where(h > 0, h, 1.0), 0.0)
-        contacts = SPATIAL.lawful_rows(parts.kin, parts.loads, model.nv)
-        active = _active(model, contacts)
-        carried = 1 - _hits(contacts, active, v, h, parts.rates - v)
-        held = per_second * (kept.beta - kept.J @ v) + carried * kept.gamma / 2
-        motion, own, own_rows, lam = lawful_motion(parts, tree_rows, gamma=held), parts, tree_rows, None
+        motion, active, carried, held = middle_motion(parts, tree_rows, v, h)
+        contacts, kept = motion.rows, parts.rows.kept(list(tree_rows))
+        own, own_rows, lam = parts, tree_rows, None
         if formulation is not SPATIAL:
             own, own_rows = parts_at(model, formulation, state), rows
             vdot, lam = formulation.solve(own, rows)
@@ -178,6 +182,33 @@ def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree
     return Quantity("moreau_step", ports, outputs, write=write, shapes=shapes)
 
 
+def middle_motion(
+    parts: Parts, tree_rows: Sequence[int], v: Matrix, h: Matrix
+) -> tuple[LawfulMotion, Matrix, Matrix, Matrix]:
+    """The motion in a step at the parts of its middle, from rates `v` at its start.
+
+    With it which rows (m,) are active, whether `gamma` is carried over, and what the equality rows prescribe of the
+    average acceleration.
+    """
+    kept = parts.rows.kept(list(tree_rows))
+    per_second = where(h > 0, 1 / where(h > 0, h, 1.0), 0.0)
+    contacts = SPATIAL.lawful_rows(parts.kin, parts.loads, parts.model.nv)
+    active = _active(parts.model, contacts)
+    carried = 1 - _hits(contacts, active, v, h, parts.rates - v)
+    held = per_second * (kept.beta - kept.J @ v) + carried * kept.gamma / 2
+    return lawful_motion(parts, tree_rows, gamma=held), active, carried, held
+
+
+def unit_quaternions(model: Model, q: Matrix) -> Matrix:
+    """Coordinates with quaternions brought back to unit length."""
+    import casadi as ca
+
+    q = ca.SX(q)
+    for at in model.quaternions:
+        q[at] = q[at] / ca.norm_2(q[at])
+    return q
+
+
 def _active(model: Model, rows: Rows) -> Matrix:
     """Which rows (m,) take part: gaps that are closed, locks and latches that are, and all friction."""
     import casadi as ca
@@ -186,19 +217,19 @@ def _active(model: Model, rows: Rows) -> Matrix:
     for law, numbers in row_numbers(model):
         for k, own in zip(numbers, law.laws, strict=True):
             switched = law.number("closed") > 0.5 if own is Law.SWITCHED else 1
-            found.append(rows.phi[k] <= 0 if own is Law.UNILATERAL else ca.SX(switched))
+            found.append(rows.phi[k] <= TOUCHES if own is Law.UNILATERAL else ca.SX(switched))
     return ca.vertcat(ca.SX(0, 1), *found)
 
 
 def _hits(rows: Rows, active: Matrix, v: Matrix, h: Matrix, half: Matrix) -> Matrix:
-    """Whether a closed gap closes faster than loads make it close in two steps; `half` is what half a step changes."""
+    """Whether a closed gap closes faster than a step changes its rate; `half` is what half a step changes of v."""
     import casadi as ca
 
     found: Any = ca.SX(1, 1)
     for k, label in enumerate(rows.labels):
         if label.law is Law.UNILATERAL:
-            rate = rows.J[k, :] @ v - rows.beta[k]
-            slow = 4 * ca.fabs(rows.J[k, :] @ half - h / 2 * rows.gamma[k])
+            rate = rows.J[k, :] @ v - rows.beta[k] + h / 2 * rows.gamma[k]
+            slow = 2 * ca.fabs(rows.J[k, :] @ half) + h * ca.fabs(rows.gamma[k])
             found = ca.logic_or(found, ca.logic_and(active[k], rate < -slow))
     return found
 

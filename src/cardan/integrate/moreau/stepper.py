@@ -16,7 +16,16 @@ import numpy as np
 from cardan.algebra.complementarity import Complementarity
 from cardan.algebra.matrix import Matrix, where
 from cardan.errors import InputError
-from cardan.formulation.complementarity import NEWTON, SOLVABLE, second_forces, second_phase, solved, without_gain
+from cardan.formulation.complementarity import (
+    NEWTON,
+    SEQUENTIAL,
+    SOLVABLE,
+    one_after_the_other,
+    second_forces,
+    second_phase,
+    solved,
+    without_gain,
+)
 from cardan.integrate.explicit.step import STATE, ExplicitState, Step
 from cardan.integrate.explicit.stepper import ExplicitKernels, ExplicitStepper
 from cardan.integrate.kernel import Given
@@ -118,6 +127,12 @@ class MoreauKernels(ExplicitKernels):
         if not self.motion.restitutes:
             return _Forces(x, 0 * x, x), left, left
         rule = self.motion.rule
+        if rule == SEQUENTIAL:
+            done = one_after_the_other(terms.bounds, first, self.model, terms.u)
+            y, more = _improved(self._problem(replace(terms, b=first.rate(done))), None if start is None else start[1])
+            restores = more <= SOLVABLE
+            every = where(restores, without_gain(first, terms.u, x, done + y), x)
+            return _Forces(x, y, every), left, ca.fmax(left, more)
         b, bounds = second_phase(terms.bounds, first, rule, terms.u, x)
         second = self._problem(replace(terms, b=b, constant=bounds.constant))
         y, more = _improved(second, start[1] if start is not None else x if rule == NEWTON else None)

@@ -1,4 +1,7 @@
-"""Actuators as data, which `io.acting` may make drive; they add rotor inertia and damping, both times the gear squared, to their joints."""
+"""Actuators as data, which `io.acting` may make drive.
+
+They add rotor inertia and damping, both times the gear squared, to their joints.
+"""
 
 from __future__ import annotations
 

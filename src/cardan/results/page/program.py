@@ -98,6 +98,8 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
         raise InputError(f"page: sliders is a list of names such as ['crank.mass'], got {sliders!r}")
     if model.laws:
         return PageProgram({"reason": LAWS})
+    if _changes(thing, model):
+        return PageProgram({"reason": CHANGES})
     if not model.nv or (model.nv > MOST_RATES and (sliders or not _is_looped(model))):
         if sliders:
             model.unbound.free(*(name for name in sliders if name not in model.parameters.names))
@@ -169,6 +171,18 @@ LAWS = (
     "This page does not simulate: the model has stops, friction that sticks or locks, whose modes change at events; it "
     "shows the run."
 )
+
+
+CHANGES = (
+    "This page does not simulate: events or inputs change the run, or variables of the model have rates or are "
+    "sampled. It shows the run."
+)
+
+
+def _changes(thing: Model | Trajectory, model: Model) -> bool:
+    """Whether more changes in a run than the programs of a page know of."""
+    own = any(variable.rate is not None or variable.every for variable in model.variables)
+    return own or (isinstance(thing, Trajectory) and thing._changes)
 
 
 def _left_out(model: Model) -> str:

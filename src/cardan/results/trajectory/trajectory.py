@@ -60,7 +60,8 @@ class EventRecord:
     """An event that occurred: its name, its system in a batch (`()` for a single one), time (s) and state.
 
     `p` (np,) are the free parameters there, in the order of `model.parameters`, if the run changed any. An event that
-    changed something has the rates `v_after` (nv,) and the parameters `p_after` (np,) after it.
+    changed something has the rates `v_after` (nv,) and the parameters `p_after` (np,) after it. `impulse` (m,) are the
+    impulses, N s or N m s, of the rows with laws (`model.lawful_rows`) there; a run file does not keep them.
     """
 
     name: str
@@ -71,6 +72,7 @@ class EventRecord:
     p: np.ndarray | None = None
     v_after: np.ndarray | None = None
     p_after: np.ndarray | None = None
+    impulse: np.ndarray | None = None
 
     @property
     def changed(self) -> bool:
@@ -431,12 +433,14 @@ class Trajectory:
         tau = None if tau is None else tau[..., None, :]
         if self.valid.all():
             whole = with_time_axis(model) if self.parameters is None else with_values(model, self.parameters)
-            found = np.asarray(of(SampledStates(whole, q, v, tau, t, self.formulation)))
+            found = np.asarray(of(SampledStates(whole, q, v, tau, t, self.formulation, self.settings)))
             return np.broadcast_to(found, (*self.valid.shape, *found.shape[self.valid.ndim :]))
         keep = self.valid
         tau = None if tau is None else np.broadcast_to(tau, v.shape)[keep]
         t = np.broadcast_to(t, keep.shape)[keep]
-        rows = np.asarray(of(SampledStates(self.model_at(keep), q[keep], v[keep], tau, t, self.formulation)))
+        rows = np.asarray(
+            of(SampledStates(self.model_at(keep), q[keep], v[keep], tau, t, self.formulation, self.settings))
+        )
         every = np.full((*keep.shape, *rows.shape[1:]), np.nan)
         every[keep] = rows
         return every
