@@ -342,9 +342,12 @@ class Alpha(Integrator):
         """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
         from cardan.integrate.alpha.large import LargeAlphaStepper
         from cardan.integrate.alpha.stepper import AlphaStepper
-        from cardan.integrate.large import takes_sums
+        from cardan.integrate.large import is_sum, takes_sums
+        from cardan.machines.cuda.place import Place
 
-        if takes_sums(model, formulation, newton_recorded=True):
+        # a card has the straight line alone
+        recorded = isinstance(request.threads, Place) and not is_sum(formulation)
+        if takes_sums(model, formulation, newton_recorded=True) and not recorded:
             return LargeAlphaStepper(model, formulation, tau, request, self.damping)
         return AlphaStepper(model, formulation, tau, request, self.damping)
 

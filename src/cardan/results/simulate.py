@@ -384,7 +384,8 @@ class Job:
         updates: list[tuple[Sequence[float], Transition]] = []
         if has_modes(model):
             rule = getattr(self.integrator, "impact", None) or NEWTON
-            laws = LawTransition(model, self.formulation, states.tau, rule)
+            step = None if self.integrator.chooses_steps else self.request.step
+            laws = LawTransition(model, self.formulation, states.tau, rule, step)
             transitions = [laws if own is None else Then(own, laws) for own in transitions]
             updates = [((float(self.times[0]), *inner_breaks(self.times, self.breaks)), laws)]
 
@@ -441,7 +442,7 @@ class Job:
             zip(*(x.tolist() for x in np.unravel_index(numbers, batch)), strict=True) if batch else [()] * len(met)
         )
         return [
-            EventRecord(names[m.event], at, m.t, m.q, m.v, m.p, *(m.jump or (None, None)))
+            replace(EventRecord(names[m.event], at, m.t, m.q, m.v, m.p, *(m.jump or (None, None))), impulse=m.impulse)
             for m, at in zip(met, systems, strict=True)
         ]
 
