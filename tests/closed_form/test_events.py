@@ -143,8 +143,10 @@ def test_bad_changes_are_refused():
     with pytest.raises(cd.InputError, match="needs then"):
         event(action="change")
     run = cd.simulate(ball(), 1.0, events=[bounce(0.5)], samples=5)
-    with pytest.raises(cd.InputError, match="change"):
+    with pytest.raises(cd.InputError, match="change the run"):
         run.gradient(lambda s: s.q[0])
+    with pytest.raises(cd.InputError, match="change the run"):
+        cd.simulate(ball(), 1.0, events=[bounce(0.5)], samples=5, sensitivities="v0")
 
 
 def test_a_lock_stops_and_releases():
