@@ -177,3 +177,20 @@ def test_balls_that_touch_are_hit(rule, after):
         m.contact(f"c{k}", [f"b{k}", f"b{k + 1}"], gap=gap, restitution=1.0)
     run = cd.simulate(m.build(), 1.0, v0=[1.0, 0, 0], method=cd.DormandPrince(impact=rule), samples=2)
     np.testing.assert_allclose(run.v[-1], after, atol=1e-12)
+
+
+def test_a_screw_locks_itself_under_its_load():
+    """A nut on an upright screw: it holds if `mu r` is above the pitch; else the load turns it down."""
+    mass, pitch, r, inertia = 5.0, 0.01, 0.02, 0.01  # pitch in m/rad
+    m = cd.Mechanism("jack", gravity=(0, 0, -G))
+    m.body("nut", mass=mass, inertia=(inertia,) * 3)
+    m.joint("s", cd.Screw(pitch=pitch), m.ground, "nut")
+    m.friction("thread", "s", coefficient=0.1, radius=r, stick=True)
+    model = m.build().free("thread.coefficient").at({"thread.coefficient": [0.3, 0.6]})
+    run = cd.simulate(model, 1.0, v0=[-2.0], samples=2)
+    # m pitch a = F - m g and I a = -F pitch + mu r F, with the force F along the screw
+    a = -mass * G / (mass * pitch + inertia / (pitch - np.array([0.3, 0.6]) * r))
+    np.testing.assert_allclose(run.v[0, -1], -2.0 + a[0], rtol=1e-8)
+    assert a[1] > 0 and abs(run.v[1, -1, 0]) < 1e-14
+    np.testing.assert_allclose(run.q[1, -1], -(2.0**2) / 2 / a[1], rtol=1e-8)
+    assert run.events[0].time == pytest.approx(2.0 / a[1], rel=1e-8)
