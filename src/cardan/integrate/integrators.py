@@ -342,9 +342,12 @@ class Alpha(Integrator):
         """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
         from cardan.integrate.alpha.large import LargeAlphaStepper
         from cardan.integrate.alpha.stepper import AlphaStepper
-        from cardan.integrate.large import takes_sums
+        from cardan.integrate.large import is_sum, takes_sums
+        from cardan.machines.cuda.place import Place
 
-        if takes_sums(model, formulation, newton_recorded=True):
+        # a card has the straight line alone
+        recorded = isinstance(request.threads, Place) and not is_sum(formulation)
+        if takes_sums(model, formulation, newton_recorded=True) and not recorded:
             return LargeAlphaStepper(model, formulation, tau, request, self.damping)
         return AlphaStepper(model, formulation, tau, request, self.damping)
 
@@ -381,6 +384,7 @@ class Gear(_Multistep):
     elsewhere = ("radau", "lsoda", "ode15s", "ida", "dassl", "gstiff", "wstiff", "implicit", "stiff")
     summary = "BDF on the differential-algebraic equations, for stiff mechanisms"
     for_stiff = True
+    has_states = True
     highest_order = 5
     forms = ("stabilised", "index1")
     form: str = "stabilised"
@@ -400,7 +404,7 @@ class Gear(_Multistep):
         from cardan.integrate.sundials.stepper import GearStepper
         from cardan.structure.large import is_divided
 
-        if takes_sums(model, formulation, newton_recorded=False):
+        if not model.parameters.states and takes_sums(model, formulation, newton_recorded=False):
             from cardan.integrate.sundials.large import LargeGearStepper  # which small models do without
 
             large = LargeGearStepper(model, formulation, request, tau=tau, form=self.form, max_order=self._order)
@@ -415,6 +419,7 @@ class _Cvode(_Multistep):
     """A method of SUNDIALS CVODE, for trees without couplings."""
 
     formula: str
+    has_states = True
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, with drives `tau` (1, nv)."""

@@ -48,7 +48,7 @@ def written_parts(c: Component, s: Symbols, q: Matrix) -> Parts:
 
 
 def takes_sums(model: Model, formulation: Formulation, newton_recorded: bool) -> bool:
-    """Whether an implicit integrator sums over components, rather than record one straight line.
+    """Whether an implicit integrator sums over components, or takes the whole as one, rather than record its steps.
 
     `newton_recorded` says whether the solution of Newton's equations would be part of that line: it then grows faster.
     It depends on the mechanism alone: the steps of a system are the same in every batch.

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import struct
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -199,7 +199,7 @@ def read(function: casadi.Function) -> Graph:
     called: dict[int, Any] = {}
     zero = -1  # the value of derivatives of lookups, which leave nothing behind
     call = _call()
-    ids, ins, outs = function.instruction_id, function.instruction_input, function.instruction_output
+    ids, ins, outs = _instructions(function)
     count = function.n_instructions()
     for k in range(count):
         code = ids(k)
@@ -258,6 +258,17 @@ def read(function: casadi.Function) -> Graph:
             graph.outputs += [(port, e, zero) for e in sorted(missing)]
     divisors.share()
     return graph
+
+
+def _instructions(function: casadi.Function) -> tuple[Callable[[int], Any], ...]:
+    """What tells operation, operands and result of an instruction: CasADi's own, without its wrappers in Python."""
+    from casadi import casadi as wrapped
+
+    names = ("Function_instruction_id", "Function_instruction_input", "Function_instruction_output")
+    bare = getattr(wrapped, "_casadi", None)
+    if bare is None or not all(hasattr(bare, name) for name in names):
+        return function.instruction_id, function.instruction_input, function.instruction_output
+    return tuple(partial(getattr(bare, name), function) for name in names)
 
 
 class _Divisors:

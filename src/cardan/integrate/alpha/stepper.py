@@ -132,7 +132,7 @@ class AlphaKernels(IntegratorKernels):
             )
             return [*self._columns(after), busy]
 
-        values = ca.cse(list(vars(linear).values()))
+        values = list(vars(linear).values())
         first = ca.Function("linearise", [*state, *controls], values)
         if first.n_instructions() <= UNROLLED:
             done = finish(linear, text.solver(linear.K, self.layout.nv)(linear.b))
@@ -147,7 +147,7 @@ class AlphaKernels(IntegratorKernels):
         filled = [ca.vertcat(*row) for row in stored]
         held = NewtonEquations(*(_from_memory(*each) for each in zip(values, entries, kept, strict=True)))
         opening = ca.Function("linearise", inputs, [*state, *filled, correction, 0])
-        done = ca.cse(finish(held, correction))
+        done = finish(held, correction)
         closing = ca.Function("correct", inputs, [*done[:-1], *scratch, done[-1]])
         own = [*state, *scratch]
         solving = self._solving(held, len(state), [x.numel() for x in inputs], [x.numel() for x in own])
