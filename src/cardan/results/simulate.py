@@ -183,7 +183,8 @@ def simulate(
         report: Report = lambda t: show(t - begin)
         if store is not None:
             return _stored(job, states, store, overwrite, report)
-        size = 8 * len(states.q) * len(job.times) * (model.nq + model.nv)
+        each = model.nq + model.nv + (model.parameters.size if job.changes else 0)
+        size = 8 * len(states.q) * len(job.times) * each
         if size > MEMORY:
             raise InputError(
                 f"simulate: {len(states.q)} systems at {len(job.times)} times take {size / 1e9:.1f} GB; take fewer "
