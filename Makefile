@@ -95,8 +95,8 @@ $(RUNTIME): $(MADE) pyproject.toml constraints.txt
 	$(PIP) install --constraint constraints.txt --editable .
 	@touch $@
 
-# All at once; then byte code on all cores, which pip would write on one, without the packages' own tests.
+# All at once; then byte code on all cores, which pip would write on one, of what the tests import.
 $(TESTING): $(MADE) pyproject.toml constraints.txt
 	$(PIP) install --no-compile --constraint constraints.txt --editable '.[dev,peers]'
-	-@$(BIN)/python -m compileall -q -j 0 -x '[/\\]tests?[/\\]' $(VENV)/lib > /dev/null 2>&1
+	-@$(BIN)/python -m compileall -q -j 0 -x '[/\\](tests?|pip|mypyc?|OpenGL|fontTools)[/\\]' $(VENV)/lib > /dev/null 2>&1
 	@touch $(RUNTIME) $@

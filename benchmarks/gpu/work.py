@@ -38,7 +38,7 @@ class Robots:
         path = self.path(name)
         if path is None:
             return _MECHANISMS[name]().build()
-        return cd.load(path, root=_FILES[name][1], mimic=False, gravity=GRAVITY)
+        return cd.load(path, root=_FILES[name][1], mimic=False, gravity=GRAVITY, damping=False)
 
     def states(self, name: str, rows: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Random q (rows, nq), v and tau (rows, nv) of a tree, float64."""

@@ -46,6 +46,9 @@ def rolling_disc(model: cd.Model, rng: np.random.Generator) -> None:
     close(found[:, 0], np.full(9, m * G), 1e-7)
     close(np.abs(found[:, 2]), np.full(9, abs(sideways)), 1e-7)
     close(found[:, 1], np.zeros(9), 1e-7)
+    middle = np.array([0.0, away, 0.0]) - run.position("disc") * [1, 1, 0]
+    inwards = middle / np.linalg.norm(middle, axis=1)[:, None]
+    close(run["rim.ground_force"], m * G * np.array([0, 0, 1]) + abs(sideways) * inwards, 1e-6)
     low = run["rim.point"]
     close(low[:, 2], np.zeros(9), 1e-12)
     close(np.linalg.norm(low - run.position("disc"), axis=1), np.full(9, r), 1e-12)

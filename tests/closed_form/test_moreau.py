@@ -35,6 +35,9 @@ def test_bouncing_ball() -> None:
         assert abs(run.q[1, 0] - z) < 10 * step
         assert abs(run.q[2, 0]) < step and abs(run.v[2, 0]) < 1e-12  # accumulation is at 1.8 s
         assert run.statistics["largest_penetration"] < 5 * step
+    np.testing.assert_allclose(run["floor.force"], [0, 0, 2.0 * G], atol=1e-9)
+    np.testing.assert_allclose(run.a[:, 0], [-G, -G, 0], atol=1e-9)
+    np.testing.assert_allclose(run.reaction("z")[-1], [0, 0, 0, 0, 0, 2.0 * G], atol=1e-9)
 
 
 @pytest.mark.parametrize("mu", [0.3, 0.6])

@@ -10,6 +10,46 @@ TABLE = "identity/test_joint_table.py"
 
 MUTANTS: list[Mutant] = [
     *changes(
+        "model/constraint_table.py", "model/test_constraint_kinds.py",
+        ("slip = first - second", "slip = first", "a wheel on a moving body slips"),
+        ("gap = e[\"radius2\"] - e[\"radius\"] - apart if inside else apart - e[\"radius\"] - e[\"radius2\"]\n        first, second", "gap = apart - e[\"radius\"] - e[\"radius2\"]\n        first, second", "a ball in a bowl is outside of it"),
+        ("point = c + e[\"radius\"] * cross(a, longitudinal)", "point = c - e[\"radius\"] * cross(a, longitudinal)", "a wheel touches with its highest point"),
+    ),
+    *changes(
+        "model/constraint_table.py", "closed_form/test_known_machines.py",
+        ("arctan2(R[1, 0] - R[0, 1], R[0, 0] + R[1, 1])", "R[1, 0]", "a constant-velocity joint that is one of Cardan's"),
+    ),
+    *changes(
+        "model/constraint.py", "model/test_constraint_kinds.py",
+        ("function=self.function if element.is_freed else element.row(self.row))", "function=self.function)", "a settled model keeps the old number of a constraint"),
+    ),
+    *changes(
+        "model/force.py", "model/test_constraint_kinds.py",
+        ("-ca.jtimes(first, whole, rate), -ca.jacobian(value, s)]", "ca.jtimes(first, whole, rate), -ca.jacobian(value, s)]", "a relation's acceleration with the wrong sign"),
+    ),
+    *changes(
+        "model/table.py", "machines/test_tables.py",
+        ("row = row + step * (find(row + step) < x)", "row = row + step * (find(row) < x)", "a table with uneven points searches in the wrong interval"),
+        ("return value + turns * self._integral_of_period if", "return value if", "the integral of a periodic table forgets its turns"),
+        ("outside[0, 1], outside[1, 1] = c[1, 0], sum(", "outside[0, 1], outside[1, 1] = c[1, 0], 0 * sum(", "a table goes on flat above its points"),
+        ("return BEYOND * float(self.x[-1] - self.x[0]) if", "return -1e-6 * float(self.x[-1] - self.x[0]) if", "the end of a table is outside it"),
+        ("            slopes[[0, -1]] = 0.0", "            pass", "a table that is held has corners at its ends"),
+    ),
+    *changes(
+        "model/table.py", "io/test_tables.py",
+        ("        if table.smooth == 0:", "        if False:", "a motion may have corners"),
+    ),
+    *changes(
+        "model/actuator.py", "outside/test_files_act.py",
+        ("value = ca.fmax(value, f[least])", "pass", "actuators have no least force"),
+        ("force = force + bias[1] * dot(gear, q)", "force = force + bias[1] * dot(gear, v)", "a position servo feels the speed"),
+    ),
+    *changes(
+        "io/acting.py", "outside/test_files_act.py",
+        ('joint.data.damping > 0 and "damping" not in done', "joint.data.damping > 0", "damping of MJCF acts twice"),
+        ("stick=bool(coulomb) and self.friction == \"stick\"", "stick=False", "friction that should stick creeps"),
+    ),
+    *changes(
         "model/spatial_particles.py", "closed_form/test_particles_in_space.py",
         ("m1 = m / (1 + square)", "m1 = m / (2 + square)", "mass of the particle that was placed"),
         ("np.sqrt(2 * m / (m - m1)) * around - t / square", "np.sqrt(2 * m / (m - m1)) * around - t", "the other three are not on the polar plane"),

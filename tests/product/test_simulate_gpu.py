@@ -61,6 +61,24 @@ def test_fixed_steps_with_events_and_breaks(fake: FakeDriver, at_once: int, monk
     both(model, 2.0, samples=[0.31, 0.31 + 1e-9, 0.4, 1.0, 1.5], max_steps=90, **given)
 
 
+def test_events_and_inputs_that_change_runs(fake: FakeDriver) -> None:
+    """Steps are taken on the card, changes applied on the CPU; a variable is integrated beside the motion."""
+    m = cd.Mechanism("ball")
+    m.body("ball", mass=1.0)
+    m.joint("z", cd.Prismatic(axis=(0, 0, 1)), m.ground, "ball")
+    m.variable("held")
+    m.variable("area", rate=lambda s: s["held"] * s.coordinate("z"))
+    floor = cd.Event("floor", lambda s: s.q[0], direction=-1, then=lambda s: cd.Change({"z": -0.7 * s.rate("z")}))
+    given = {"events": [floor], "inputs": {"held": ([0.0, 0.5], [[1.0, 2.0]] * 5)}}
+    before = len(fake.launches)
+    for method, step in (("rk4", 0.01), ("dormand_prince", None)):
+        q0 = np.linspace(0.5, 1.0, 5)[:, None]
+        cpu, gpu = both(m.build(), 1.2, q0=q0, samples=7, method=method, step=step, **given)
+        np.testing.assert_array_equal(gpu.parameters, cpu.parameters)
+        assert len(cpu.events) > 5
+    assert len(fake.launches) > before
+
+
 def test_chosen_steps_of_systems_with_their_own_parameters(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows of few samples and parts of few systems; launches of few steps."""
     monkeypatch.setattr(card_run, "systems_at_once", lambda *_: 4)

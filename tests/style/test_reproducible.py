@@ -24,8 +24,10 @@ def drawn(folder: Path, imports: str, *arguments: str) -> str:
     root = Path(__file__).parents[1]
     (folder / "conftest.py").write_text((root / "conftest.py").read_text())
     (folder / "test_draw.py").write_text(DRAW.format(imports=imports))
-    command = [sys.executable, "-m", "pytest", "-s", "-q", "-p", "no:cacheprovider", *arguments, str(folder)]
-    done = subprocess.run(command, cwd=folder, env={"PYTHONHASHSEED": "0"}, capture_output=True, text=True, check=True)
+    command = [sys.executable, "-m", "pytest", "-s", "-q", "-p", "no:cacheprovider"]
+    command += ["-p", "_hypothesis_pytestplugin", *arguments, str(folder)]
+    words = {"PYTHONHASHSEED": "0", "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}  # others take as long to load as all else
+    done = subprocess.run(command, cwd=folder, env=words, capture_output=True, text=True, check=True)
     return next(line for line in done.stdout.splitlines() if "DRAWN" in line)
 
 

@@ -75,18 +75,23 @@ class LawfulMotion:
         """`J_c a0 - gamma_c` (m,)."""
         return self.rows.J @ self.a0 - self.rows.gamma
 
+    def wrenches(self, x: Matrix) -> Matrix:
+        """Wrench (number of joints, 6) of every joint on its child at M, with forces x (m,)."""
+        import casadi as ca
+
+        parts, lam = self.parts, self.lam0 + self.L @ x
+        every = ca.SX(len(parts.rows), 1)
+        for k, row in enumerate(self.kept):
+            every[row] = lam[k]
+        return SPATIAL.wrenches(replace(parts, loads=loads_with(parts, x)), self.a0 + self.Y @ x, every)
+
     def reaction(self, j: int) -> tuple[Matrix, Matrix]:
         """`R0` (3,) and `R_x` (3, m) of joint j: the force of its constraint on its child; not along a slide."""
         import casadi as ca
 
         parts, m = self.parts, len(self.rows)
         x = ca.SX.sym("x", m)
-        moving = replace(parts, loads=loads_with(parts, x))
-        every = ca.SX(len(parts.rows), 1)
-        lam = self.lam0 + self.L @ x
-        for k, row in enumerate(self.kept):
-            every[row] = lam[k]
-        force = SPATIAL.wrenches(moving, self.a0 + self.Y @ x, every)[j, 3:].T
+        force = self.wrenches(x)[j, 3:].T
         joint = parts.model.joints[j]
         if joint.kind.q_units == ("m",):
             along = as_graph(joint.kind.S(zeros(1, None, x)), x)[3:]

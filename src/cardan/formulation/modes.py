@@ -29,6 +29,7 @@ from cardan.model.row import Law
 NEWTON_STEPS = 6  # for friction that depends on reactions
 RATE_MARGIN, HELD = 1e-11, 1e-8  # m/s or rad/s: how far past rest friction that slides may be, or that others hold
 TINY = 1e-300  # more than zero
+CONE = 0.9  # cosine of the angle by which sliding in a plane turns before its direction is taken anew
 REACTION = 3  # numbers of a reaction: the force of the joint
 
 
@@ -274,7 +275,9 @@ def law_values(at: LawParts, x: Matrix) -> Matrix:
         if f.other is None:
             along = where(d[k] == 0, HELD - ca.fabs(at.u[k]), d[k] * at.u[k])
         else:
-            along = d[k] * at.u[k] + d[f.other] * at.u[f.other] - 0.5 * _size(f, at.u)
+            speed = _size(f, at.u)
+            along = d[k] * at.u[k] + d[f.other] * at.u[f.other] - CONE * speed
+            along = along if f.normal is None else ca.fmin(along, speed - d[f.normal])
         values[k] = where(mode[k] > 0.5, left, along + RATE_MARGIN)
         if f.normal is not None:
             values[k] = where(mode[f.normal] > 0.5, values[k], 1.0)

@@ -27,6 +27,8 @@ class MetEvent:
     v: np.ndarray
     p: np.ndarray | None = None
     jump: tuple[np.ndarray, np.ndarray] | None = None
+    impulse: np.ndarray | None = None
+    """Impulses (m,) of the rows with laws of the model."""
 
 
 @dataclass
@@ -346,6 +348,8 @@ class _Drive:
                     self.kept.accumulated |= {int(i): told[int(i)] for i in at}
                     continue
                 v[at], p[at] = jump.v, jump.p
+                for i, impulse in zip(at, () if jump.impulse is None else jump.impulse, strict=False):
+                    here[int(i)].impulse = impulse
                 if jump.failed is not None and jump.failed.any():
                     ended[at[jump.failed]], arrival.outcome[at[jump.failed]] = True, Outcome.NO_JUMP
                     self.kept.message = self.kept.message or jump.message

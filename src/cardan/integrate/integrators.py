@@ -384,6 +384,7 @@ class Gear(_Multistep):
     elsewhere = ("radau", "lsoda", "ode15s", "ida", "dassl", "gstiff", "wstiff", "implicit", "stiff")
     summary = "BDF on the differential-algebraic equations, for stiff mechanisms"
     for_stiff = True
+    has_states = True
     highest_order = 5
     forms = ("stabilised", "index1")
     form: str = "stabilised"
@@ -403,7 +404,7 @@ class Gear(_Multistep):
         from cardan.integrate.sundials.stepper import GearStepper
         from cardan.structure.large import is_divided
 
-        if takes_sums(model, formulation, newton_recorded=False):
+        if not model.parameters.states and takes_sums(model, formulation, newton_recorded=False):
             from cardan.integrate.sundials.large import LargeGearStepper  # which small models do without
 
             large = LargeGearStepper(model, formulation, request, tau=tau, form=self.form, max_order=self._order)
@@ -418,6 +419,7 @@ class _Cvode(_Multistep):
     """A method of SUNDIALS CVODE, for trees without couplings."""
 
     formula: str
+    has_states = True
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, with drives `tau` (1, nv)."""

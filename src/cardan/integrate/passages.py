@@ -42,6 +42,16 @@ class PassingStepper:
         self.at: Arrival | None = None
 
     @property
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Free parameters (1, np) of the system, where it has any."""
+        return parameter_arguments(self.model)
+
+    @property
+    def states(self) -> list[int]:
+        """Places of those that are integrated with the motion."""
+        return list(self.model.parameters.states)
+
+    @property
     def _stepper(self) -> Stepper:
         if not self.near:
             return self.usual
@@ -78,6 +88,8 @@ class PassingStepper:
             near = free < NEARLY_DEPENDENT * (FAR if self.near else 1.0)
             if near != self.near:
                 self.near = near
+                if arrival.p is not None and self.states:  # what the other one integrated
+                    self._stepper.change(np.array([True]), arrival.v, arrival.p)
                 self._begin(float(arrival.t[0]), arrival.q, arrival.v)
         self.at = arrival
         usual, careful = self.notes[False], self.notes[True]

@@ -34,6 +34,16 @@ class RowChangingStepper:
         self.at: Arrival | None = None
         self.notes: EnergyNotes | None = None  # until the present stepper was made
 
+    @property
+    def parameters(self) -> tuple[np.ndarray, ...]:
+        """Free parameters (1, np) of the system, where it has any."""
+        return parameter_arguments(self.model)
+
+    @property
+    def states(self) -> list[int]:
+        """Places of those that are integrated with the motion."""
+        return list(self.model.parameters.states)
+
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start at a state: q (1, nq), v (1, nv), time in s."""
         best = int(self.sets.choose(self.model, q, t, max(self.number, 0))[0])
@@ -55,6 +65,8 @@ class RowChangingStepper:
             here = float(self.at.t[0])
             speed = float(np.abs(self.at.v[:, self.turning]).max(initial=0.0))
             arrival = self.stepper.advance(min(t, here + TURN / speed) if speed > TURN / max(t - here, 1e-300) else t)
+            if self.states and arrival.p is not None:
+                self.model = self.model._bound(arrival.p)
             failed = Outcome.EVENT < arrival.outcome[0] != Outcome.RESTING
             if arrival.outcome[0] and not failed:
                 break

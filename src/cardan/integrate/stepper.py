@@ -154,6 +154,7 @@ class Stepper(Protocol):
 
 
 STRETCH = 1.01  # the last step before a stop may be this much longer, to avoid a tiny one after it
+FAR, AT_ZERO = 100.0, 1e-14  # steps ahead, and of the state: an event's value this small there stays at zero
 LOOKS = 18  # steps, each a quarter of the one before, that look whether an event comes back
 ON_STEP = 1e-6  # of a step: a time this near to the end of a step is the end of it
 
@@ -197,6 +198,7 @@ class BatchStepper:
         self.resting: np.ndarray | None = None
         self.crossed: np.ndarray | None = None
         self.side: np.ndarray | None = None  # signs (B, ne) of the events' values before the event that was met
+        self.at_zero: np.ndarray | None = None  # events (B, ne) whose value stayed at zero when they were met
         self.jumped: np.ndarray | None = None  # systems (B,) that were changed at the event that they met
 
     # What a subclass says.
@@ -308,7 +310,8 @@ class BatchStepper:
 
         A ball is a rounding below the floor when it leaves it. If a step is longer than its flight, the ball is below
         the floor at both ends. So shorter and shorter steps are tried, and the one after which an event's value is
-        farthest on the side that it was on before is taken, not beyond the time `end`, s.
+        farthest on the side that it was on before is taken, not beyond the time `end`, s. An event whose value stays at
+        zero, as the distance of bodies that were caught, is noted: rounding is no crossing.
         """
         if self.crossed is None or self.side is None:
             return
@@ -316,16 +319,23 @@ class BatchStepper:
         rows = rows[crossed[rows].any(axis=1)]
         if not len(rows):
             return
-        k, n, s, B = len(rows), LOOKS, self.s, len(self.s["t"])
+        k, n, s, B = len(rows), LOOKS + 1, self.s, len(self.s["t"])
         many = np.repeat(rows, n)
         start = {name: s[name][many] for name in self.names}
-        h = s["h"][many] * np.tile(0.25 ** np.arange(n), k)
+        lengths = np.array([FAR, *0.25 ** np.arange(LOOKS)])
+        h = s["h"][many] * np.tile(lengths, k)
         tau = np.broadcast_to(self.tau, (B, self.model.nv))[many]
         parameters = [np.broadcast_to(p, (B, p.shape[-1]))[many] for p in self.parameters]
         far = self._stepped(start, h, tau, parameters)
         ahead = np.where(np.isfinite(far["g"]), far["g"] * self.side[many], -np.inf)
         ahead = np.where(crossed[many], ahead, -np.inf).max(axis=1)
         ahead = np.where((s["t"][many] + h < end), ahead, -np.inf).reshape(k, n)
+        if self.at_zero is None:
+            self.at_zero = np.zeros_like(crossed)
+        there = np.abs(far["g"].reshape(k, n, -1)).max(axis=1) <= self._rounding(rows)
+        self.at_zero[rows] |= crossed[rows] & there
+        ahead[(self.at_zero & crossed)[rows].any(axis=1)] = -np.inf
+        ahead[:, 0] = -np.inf  # too long a step to be taken
         best = np.argmax(ahead, axis=1)
         back = np.flatnonzero(ahead[np.arange(k), best] > 0)
         at = rows[back]
@@ -338,6 +348,11 @@ class BatchStepper:
         s["steps"] = s["steps"] + np.isin(np.arange(B), at)
         if self.has_fixed_steps:
             self.origin = np.where(np.isin(np.arange(B), at), s["t"], self.origin)
+
+    def _rounding(self, rows: np.ndarray) -> np.ndarray:
+        """Values (k, 1) of events that may be rounding, of some systems by their numbers (k,)."""
+        size = np.max([np.abs(x[rows]).max(axis=1, initial=1.0) for x in self._tree(self.s)], axis=0)
+        return AT_ZERO * size[:, None]
 
     def resume(self, t: float) -> Arrival:
         """Every system at time `t`, s; one that crossed an event in its last step is taken to the event."""
@@ -451,10 +466,13 @@ class BatchStepper:
         parameters = [np.broadcast_to(p, (B, p.shape[-1]))[rows] for p in self.parameters]
         directions = np.array([event.direction for event in self.events])
         far, crossed = self._located(start, s["h"][rows], tau, parameters, directions)
+        if self.at_zero is not None:
+            self.at_zero[rows] &= np.abs(s["g"][rows]) <= self._rounding(rows)
+            crossed = crossed & ~self.at_zero[rows]
         self.crossed = np.zeros((B, len(directions)), dtype=bool)
         self.crossed[rows] = crossed
         self.side = np.sign(s["g"])
-        met = far.get("outcome", Outcome.EVENT) == Outcome.EVENT
+        met = (far.get("outcome", Outcome.EVENT) == Outcome.EVENT) & crossed.any(axis=1)
         for name, value in {**far, "event": np.where(met, np.argmax(crossed, axis=1), -1)}.items():
             s[name] = s[name].copy()
             s[name][rows] = value

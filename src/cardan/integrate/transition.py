@@ -37,12 +37,14 @@ class Jump:
     """Rates (k, nv) and parameters (k, np) after a jump.
 
     `failed` (k,) marks systems for which there is none, None if there is no such system; `message` says why.
+    `impulse` (k, m) are those of the rows with laws, zero where there is no impact, None without such rows.
     """
 
     v: np.ndarray
     p: np.ndarray
     failed: np.ndarray | None = None
     message: str = ""
+    impulse: np.ndarray | None = None
 
 
 class Transition:

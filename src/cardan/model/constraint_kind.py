@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.free_number import FreeNumber, expression, is_free, scalar
-from cardan.algebra.matrix import Matrix, Scalar, constant
+from cardan.algebra.matrix import Matrix, Scalar, constant, stack
 from cardan.errors import InputError, ModelError
 from cardan.model.constraint import Constraint, symbols_of_bodies
 from cardan.model.field import FUNCTION, Field
@@ -219,15 +219,16 @@ class ConstraintElement:
 
 @dataclass(frozen=True)
 class ContactReading:
-    """The point of contact of an element, in ground components: a reading like those of force elements."""
+    """Where a contact acts, in ground components: its point, and the directions of the rows that it has."""
 
     element: ConstraintElement
-    name: str = "point"
-    units: tuple[str, ...] = ("m", "m", "m")
-    labels: tuple[str, ...] = ("x", "y", "z")
-    meaning: str = "point of contact, in ground axes"
-    size: int = 3
+
+    @property
+    def size(self) -> int:
+        """How many numbers it has: three for the point, and three for each direction."""
+        return 3 + 3 * len(self.element.holds)
 
     def graph(self, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> Matrix:
-        """Record it."""
-        return self.element.contact(poses)[0]
+        """Record them, one below the other."""
+        point, axes = self.element.contact(poses)
+        return stack(point, *(axes[:, k] for k in self.element.holds))

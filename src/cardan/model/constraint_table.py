@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cardan.algebra.matrix import Matrix, Scalar, arctan2, beside, dot, sqrt, stack, where
+from cardan.algebra.matrix import Matrix, Scalar, arctan2, beside, dot, is_symbol, sqrt, stack, where
 from cardan.algebra.rotation import cross
 from cardan.errors import InputError, ModelError
 from cardan.model.constraint_kind import ConstraintElement, ConstraintKind, ConstraintRow
@@ -28,6 +28,7 @@ from cardan.model.force import BodyPose
 from cardan.model.table import require_smooth
 
 Poses = Sequence[BodyPose]
+FLAT = 1e-6  # sine of the angle between a wheel and the plane, below which it lies flat
 DIRECTIONS = ("normal", "longitudinal", "lateral")
 
 
@@ -105,15 +106,17 @@ def rolls(
 
 
 def _wheel_on_plane(e: ConstraintElement, poses: Poses) -> Contact:
-    """The lowest point of a thin disc; where it lies flat there is none."""
+    """The lowest point of a thin disc; where it lies flat there is none, and what is computed is not finite."""
     a, n = poses[0].rotation @ unit(e["axis"]), poses[1].rotation @ unit(e["normal"])
     c, o = point_of(poses[0], e["at1"]), point_of(poses[1], e["at2"])
     across = cross(a, n)
-    longitudinal = across / length_of(across)
+    square = dot(across, across)
+    if is_symbol(square) and not square.is_constant():
+        square = where(square > FLAT * FLAT, square, -1.0)
+    sine = sqrt(square)
+    longitudinal = across / sine
     point = c + e["radius"] * cross(a, longitudinal)
-    return Contact(
-        dot(n, c - o) - e["radius"] * length_of(across), point, n, longitudinal, cross(n, longitudinal)
-    )  # fmt: skip
+    return Contact(dot(n, c - o) - e["radius"] * sine, point, n, longitudinal, cross(n, longitudinal))
 
 
 def _wheel_on_rail(e: ConstraintElement, poses: Poses) -> Contact:

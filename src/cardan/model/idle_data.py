@@ -30,7 +30,11 @@ ENTRIES: dict[str, tuple[str, Callable[[JointData], bool], str]] = {
     "velocity": ("limits of speed", _given("velocity"), "nothing enforces them"),
     "effort": ("limits of effort", _given("effort"), "nothing enforces them"),
     "damping": ("damping", _given("damping"), "a friction element, viscous=..., makes it act"),
-    "friction": ("dry friction", _given("friction"), "a friction element makes it act, cd.load(..., friction='stick')"),
+    "friction": (
+        "dry friction",
+        _given("friction"),
+        "a friction element, coulomb=..., makes it act, cd.load(..., friction='stick')",
+    ),
     "mimic": ("mimicry", lambda data: data.mimic is not None, "a coupling makes it act"),
 }
 """Entries of a joint's data: what sentences call them, whether they are given, and what would make them act."""

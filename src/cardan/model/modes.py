@@ -6,7 +6,8 @@ each row of an element:
 
     mode         1 closed: the gap is closed, the friction sticks, the lock holds        0 open: it slides
     direction    of friction that slides: 1 or -1; of two rows, the direction along which they slide; of an open gap,
-                 how far (m, rad) below zero it closes, so that one that opens at zero is not taken for closing
+                 how far (m, rad) below zero it closes, so that one that opens at zero is not taken for closing; of a
+                 closed one, the speed (m/s) below which sliding in two directions counts as rest
 
 `with_modes` frees them. What changes them at events is in `integrate.modes`.
 """

@@ -218,7 +218,7 @@ class _Axis:
         row = self._lookup("cell", first)(_within(ca.floor((x - low) * (cells / size) + 1), 0, cells + 1, inside))
         find = self._lookup("search", searched)
         for step in steps:
-            row = row + step * (find(row + step) <= x)
+            row = row + step * (find(row + step) < x)
         return row, x - self._lookup("about", self.about)(row), turns
 
     @cached_property
@@ -254,7 +254,7 @@ class _Axis:
         first = np.clip(np.searchsorted(self.x, edges, side="right"), 1, n - 1)
         most = int(np.diff(first).max())  # knots inside a cell
         steps = [2**k for k in reversed(range(most.bit_length()))]
-        never = np.full(2 + sum(steps), np.nan)  # no comparison with it is true
+        never = np.full(2 + sum(steps), np.inf)
         searched = np.concatenate([self.x[:1], self.x[:-1], never])
         return np.concatenate([[0.0], first[:-1], [float(n)]]), searched, steps
 

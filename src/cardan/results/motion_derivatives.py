@@ -240,6 +240,15 @@ def require_settled(model: Model) -> None:
         )
 
 
+def require_unchanged(what: str, changes: bool) -> None:
+    """Reject a run that changes rates or parameters on the way."""
+    if changes:
+        raise InputError(
+            f"{what}: events, inputs or variables change the run on the way, and derivatives through such changes are "
+            "not computed; differentiate the parts between them, or compare two runs"
+        )
+
+
 def require_names(model: Model, names: tuple[str, ...]) -> None:
     """Reject names of which a run has no sensitivities."""
     for name in names:
@@ -343,11 +352,7 @@ def _loss_kernel(model: Model, loss: Any) -> Kernel:
 
 def replay_of(run: Trajectory, what: str) -> Replay:
     """The steps of a run; reject one that cannot be taken again."""
-    if run._changes:
-        raise InputError(
-            f"run.{what}: events or inputs change this run on the way, and derivatives through such jumps are not "
-            "computed; differentiate the parts between them, or compare two runs"
-        )
+    require_unchanged(f"run.{what}", run._changes)
     if run._replay is None:
         raise InputError(
             f"run.{what}: this run does not know its steps; derivatives are those of a run that cd.simulate returned, "

@@ -33,7 +33,13 @@ from cardan.lazy import cached_property
 from cardan.machines.cuda.place import Place, place_of
 from cardan.model.model import Model
 from cardan.results.energy_balance import warn_of_energy
-from cardan.results.motion_derivatives import RunDerivatives, replay_of, require_derivatives, require_settled
+from cardan.results.motion_derivatives import (
+    RunDerivatives,
+    replay_of,
+    require_derivatives,
+    require_settled,
+    require_unchanged,
+)
 from cardan.results.simulate import Job, plan
 from cardan.results.trajectory.quantities import with_values
 from cardan.results.trajectory.trajectory import Trajectory
@@ -307,6 +313,7 @@ def motion_of(owner: str, model: Model, duration: float, options: Mapping[str, A
         given["threads"] = place_of(owner, device, given.get("threads"))
     job = plan(model, duration, **given)
     require_derivatives(job.integrator)
+    require_unchanged(owner, job.changes)
     require_settled(model)
     return Motion(owner, job)
 

@@ -173,7 +173,7 @@ def simulate(
     )  # fmt: skip
     wanted = (sensitivities,) if isinstance(sensitivities, str) else tuple(_listed("sensitivities", sensitivities))
     if wanted:
-        _require_sensitivities(model, job.integrator, wanted, store)
+        _require_sensitivities(job, wanted, store)
         if precision != DOUBLE:
             raise InputError("simulate: sensitivities are of steps in float64; leave out precision='float32'")
     job, states = job.started(q0, v0, tau, assemble)
@@ -183,7 +183,8 @@ def simulate(
         report: Report = lambda t: show(t - begin)
         if store is not None:
             return _stored(job, states, store, overwrite, report)
-        size = 8 * len(states.q) * len(job.times) * (model.nq + model.nv)
+        each = model.nq + model.nv + (model.parameters.size if job.changes else 0)
+        size = 8 * len(states.q) * len(job.times) * each
         if size > MEMORY:
             raise InputError(
                 f"simulate: {len(states.q)} systems at {len(job.times)} times take {size / 1e9:.1f} GB; take fewer "
@@ -383,7 +384,8 @@ class Job:
         updates: list[tuple[Sequence[float], Transition]] = []
         if has_modes(model):
             rule = getattr(self.integrator, "impact", None) or NEWTON
-            laws = LawTransition(model, self.formulation, states.tau, rule)
+            step = None if self.integrator.chooses_steps else self.request.step
+            laws = LawTransition(model, self.formulation, states.tau, rule, step)
             transitions = [laws if own is None else Then(own, laws) for own in transitions]
             updates = [((float(self.times[0]), *inner_breaks(self.times, self.breaks)), laws)]
 
@@ -440,7 +442,7 @@ class Job:
             zip(*(x.tolist() for x in np.unravel_index(numbers, batch)), strict=True) if batch else [()] * len(met)
         )
         return [
-            EventRecord(names[m.event], at, m.t, m.q, m.v, m.p, *(m.jump or (None, None)))
+            replace(EventRecord(names[m.event], at, m.t, m.q, m.v, m.p, *(m.jump or (None, None))), impulse=m.impulse)
             for m, at in zip(met, systems, strict=True)
         ]
 
@@ -685,18 +687,19 @@ def _require_states(model: Model, integrator: Integrator, precision: str) -> Non
     if named and not integrator.has_states:
         raise InputError(
             f"simulate: variable {named[0]!r} has a rate, and method {integrator.name!r} does not integrate such "
-            "variables; take 'dormand_prince', 'rk4' or 'euler'"
+            "variables; take 'dormand_prince', 'rk4' or 'gear'"
         )
     if named and precision != DOUBLE:
         raise InputError(f"simulate: variable {named[0]!r} has a rate, which is integrated in float64 only")
 
 
-def _require_sensitivities(model: Model, integrator: Integrator, names: tuple[str, ...], store: Any) -> None:
+def _require_sensitivities(job: Job, names: tuple[str, ...], store: Any) -> None:
     """Reject sensitivities that there are not."""
-    from cardan.results.motion_derivatives import require_derivatives, require_names
+    from cardan.results.motion_derivatives import require_derivatives, require_names, require_unchanged
 
-    require_derivatives(integrator)
-    require_names(model, names)
+    require_derivatives(job.integrator)
+    require_names(job.model, names)
+    require_unchanged("simulate: sensitivities", job.changes)
     if store is not None:
         raise InputError("simulate: sensitivities are kept in memory only; leave out store, or take fewer systems")
 

@@ -32,6 +32,7 @@ from cardan.structure.rows import kept_rows
 
 CLOSES = 1e-9  # m or rad: a gap up to this is closed
 RESTS = 1e-10  # m/s or rad/s: a rate up to this is zero
+DISC_RESTS = 1e-7  # the same of friction in two directions, which turn fast as the speed falls to zero
 EPS = float(np.finfo(float).eps)
 NEWTON, POISSON, SEQUENTIAL = "newton", "poisson", "sequential"
 MOST_IMPACTS = 500  # one after the other, at one time; what then still closes is stopped without restitution
@@ -94,10 +95,13 @@ class ModeLaws:
         """Rows (k, m) of locks and latches that are closed at parameters p (k, np)."""
         return np.asarray((self.closed >= 0) & (p[:, self.closed] > 0.5))
 
-    def with_modes(self, p: np.ndarray, found: Choice, s: LawState, q: np.ndarray) -> np.ndarray:
-        """Parameters (k, np) with the modes that were chosen at configurations q (k, nq)."""
+    def with_modes(self, p: np.ndarray, found: Choice, s: LawState, q: np.ndarray, time: float = 0.0) -> np.ndarray:
+        """Parameters (k, np) with the modes that were chosen at configurations q (k, nq); `time` as in `chosen`."""
         own, p = self.direction >= 0, p.copy()
         below = np.where(s.phi <= CLOSES, np.maximum(-s.phi, 0.0), 0.0) + self.rounding(q)
+        for r, n in enumerate(self.table.normal):
+            if self.table.disc[r] >= 0 and n >= 0:
+                below[:, n] = np.where(found.mode[:, n] > 0.5, self._slow(s, r, time), below[:, n])
         p[:, self.mode] = found.mode
         p[:, self.direction[own]] = np.where(self.table.of(Law.UNILATERAL), below, found.direction)[:, own]
         return p
@@ -113,17 +117,21 @@ class ModeLaws:
         least = np.maximum(RESTS, np.sqrt(200 * np.abs(s.b) * self.rounding(q)))
         return np.where(s.u < -least, s.restitution, 0.0)
 
-    def chosen(self, s: LawState, closed: np.ndarray) -> Choice:
-        """The modes by accelerations; `closed` (k, m) are the switched rows that are on."""
+    def chosen(self, s: LawState, closed: np.ndarray, time: float = 0.0) -> Choice:
+        """The modes by accelerations; `closed` (k, m) are the switched rows that are on.
+
+        Friction in two directions is at rest if it stops within `time`, s: shorter than a step can follow.
+        """
         u, friction = s.u, self.table.of(Law.FRICTION)
         holding = independent(s.W, closed)
         contact = np.where(self.table.of(Law.UNILATERAL), (s.phi <= CLOSES) & (u <= RESTS), holding)
-        speed, direction = np.abs(u), np.sign(u)
+        speed, direction, least = np.abs(u), np.sign(u), np.full_like(u, RESTS)
         for r, other in enumerate(self.table.disc):
             if other >= 0:
                 speed[:, r] = np.hypot(u[:, r], u[:, other])
                 direction[:, r] = u[:, r] / np.maximum(speed[:, r], 1e-300)
-        rests = friction & (speed <= RESTS)
+                least[:, r] = 2 * self._slow(s, r, time)
+        rests = friction & (speed <= least)
         touching = np.ones_like(rests)
         for r, n in enumerate(self.table.normal):
             if n >= 0:
@@ -143,6 +151,10 @@ class ModeLaws:
             direction,
         )
         return choose(self.table, problem)
+
+    def _slow(self, s: LawState, r: int, time: float) -> np.ndarray:
+        """Speed (k,) of a friction row of a disc that a step cannot follow to rest."""
+        return np.maximum(DISC_RESTS, time * np.hypot(s.b[:, r], s.b[:, self.table.disc[r]]))
 
     def resting(self, s: LawState) -> tuple[np.ndarray, np.ndarray]:
         """With all rows closed and at rest: where (k,) forces fit, and how well (k,), relative to their size."""
@@ -200,7 +212,7 @@ class ModeLaws:
             now = replace(s, u=s.u + np.einsum("kij,kj->ki", s.W, P))
             closing = np.where(gaps & (s.phi <= CLOSES), now.u, 0.0)
             fastest = np.argmin(closing, axis=1)[:, None] == np.arange(len(gaps))
-            busy = (closing < -RESTS).any(axis=1)
+            busy = np.asarray((closing < -RESTS).any(axis=1))
             if not busy.any():
                 break
             more, one = self.impact(replace(now, phi=np.where(gaps & ~fastest, np.inf, s.phi)), closed, e)

@@ -44,6 +44,7 @@ class Run:
         start: time at the start, s.
         breaks: times of discontinuities, s.
         events: events; one that stops a run is not a failure.
+        inputs: values of free parameters and variables over time, by name, the same for all members.
         device: "cpu", "gpu", or "auto" for a GPU where a worker has one.
         precision: "float32" for steps of fixed length.
 
@@ -64,6 +65,7 @@ class Run:
     start: float = 0.0
     breaks: Sequence[float] = ()
     events: Sequence[Event] = ()
+    inputs: Mapping[str, Any] | None = None
     device: str | None = None
     precision: str = "float64"
 

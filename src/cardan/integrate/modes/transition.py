@@ -5,6 +5,8 @@ Of an approach too slow for its bounce to be told from rounding there is no rest
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from cardan.formulation.formulation import Formulation
@@ -14,18 +16,21 @@ from cardan.model.row import Law
 from cardan.structure.law_choice import CLOSED
 from cardan.structure.law_state import NEWTON, SEQUENTIAL, LawState, law_rows_of
 
+PART_OF_STEP = 1.0  # friction in two directions that stops within this part of a fixed step is at rest
 VIOLATED = 1e-7  # m or rad: a state that is this far inside a stop is refused
 
 
 class LawTransition(Transition):
     """Impacts and changes of modes of a run of a model with modes, whose drives are `tau` (B, nv).
 
-    `rule` is the law of impacts. `impulses` has the number of the system, time (s) and impulses (m,) of every impact.
+    `rule` is the law of impacts, `step` the length of fixed steps, s, or None.
     """
 
-    def __init__(self, model: Model, formulation: Formulation, tau: np.ndarray, rule: str = NEWTON) -> None:
+    def __init__(
+        self, model: Model, formulation: Formulation, tau: np.ndarray, rule: str = NEWTON, step: float | None = None
+    ) -> None:
         self.laws, self.tau, self.rule = law_rows_of(model, formulation), tau, rule
-        self.impulses: list[tuple[int, float, np.ndarray]] = []
+        self.time = PART_OF_STEP * (step or 0.0)
 
     def apply(self, at: Moment) -> Jump:
         """The jump of the systems that are at the moment."""
@@ -40,28 +45,29 @@ class LawTransition(Transition):
         tau, closed = self.tau[at.systems], laws.switched(at.p)
         s = laws.state(at.t, at.q, v, tau, at.p)
         inside = laws.table.of(Law.UNILATERAL) & (s.phi < -VIOLATED)
-        if inside.any():
-            return self._violated(at, s, inside)
-        hit, failed, message = laws.hit(s, closed), np.zeros(len(v), dtype=bool), ""
+        hit, failed, message = laws.hit(s, closed), np.asarray(inside.any(axis=1)), self._violated(s, inside)
+        impulse = np.zeros_like(s.u)
         if hit.any():
             part = s.of(hit)
             e = part.restitution if self.rule == SEQUENTIAL else laws.bouncing(part, at.q[hit])
             P, found = laws.impact(part, closed[hit], bounce * e, self.rule)
             v[hit] += np.einsum("kij,kj->ki", part.Y, P)
-            failed[hit], message = ~found.found, laws.why(found, at.q[hit], "impulses")
-            for i, own in zip(np.flatnonzero(hit), P, strict=True):
-                self.impulses.append((int(at.systems[i]), float(at.t[i]), own))
+            failed[hit] |= ~found.found
+            message, impulse[hit] = message or laws.why(found, at.q[hit], "impulses"), P
             s = laws.state(at.t, at.q, v, tau, at.p)
-        found = laws.chosen(s, closed)
+        found = laws.chosen(s, closed, self.time)
         v += np.einsum("kij,kj->ki", s.Y, _stopping(s, found.mode == CLOSED))
         wrong = failed | np.logical_not(found.found & found.single)
-        return Jump(v, laws.with_modes(at.p, found, s, at.q), wrong, message or laws.why(found, at.q, "forces"))
+        p = laws.with_modes(at.p, found, s, at.q, self.time)
+        return Jump(v, p, wrong, message or laws.why(found, at.q, "forces"), impulse)
 
-    def _violated(self, at: Moment, s: LawState, inside: np.ndarray) -> Jump:
+    def _violated(self, s: LawState, inside: np.ndarray) -> str:
+        """Which gap is negative; empty if none is."""
+        if not inside.any():
+            return ""
         i, r = (int(x[0]) for x in np.nonzero(inside))
         row = self.laws.model.lawful_rows[r]
-        why = f"{row.name!r} is violated: its gap is {s.phi[i, r]:.6g} {row.unit}, and must not be negative"
-        return Jump(at.v, at.p, np.asarray(inside.any(axis=1)), why)
+        return f"{row.name!r} is violated: its gap is {s.phi[i, r]:.6g} {row.unit}, and must not be negative"
 
 
 def _stopping(s: LawState, rows: np.ndarray) -> np.ndarray:
@@ -86,8 +92,6 @@ class Then(Transition):
         return None if jump is None else self._followed(at, jump)
 
     def _followed(self, at: Moment, jump: Jump) -> Jump:
-        from dataclasses import replace
-
         after = self.laws.apply(replace(at, v=jump.v, p=jump.p))
         failed = after.failed if jump.failed is None else jump.failed | np.asarray(after.failed)
-        return Jump(after.v, after.p, failed, jump.message or after.message)
+        return Jump(after.v, after.p, failed, jump.message or after.message, after.impulse)

@@ -8,10 +8,11 @@ import numpy as np
 
 from cardan.algebra.matrix import Matrix
 from cardan.formulation.complementarity import NEWTON, RULES
+from cardan.formulation.dynamics import parts_at, time_port
 from cardan.formulation.formulation import Formulation, tree_rates
-from cardan.formulation.quantity import Inputs, Quantity
+from cardan.formulation.quantity import Inputs, Quantity, fixed, per_velocity, port_shape
 from cardan.formulation.spatial import SPATIAL
-from cardan.integrate.moreau.step import TERMS, step_terms, unit_quaternions
+from cardan.integrate.moreau.step import TERMS, middle_motion, step_terms, unit_quaternions
 from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.structure.kernels import compile_quantity, time_argument
@@ -35,6 +36,38 @@ def step_forces(
     found = kernel(q, v, tau, np.asarray(step), *time_argument(model, t))
     terms = {name: np.asarray(x) for name, x in zip(TERMS, found, strict=True)}
     return impulses(model, rule if rule in RULES else NEWTON, terms | {"closed": terms["active"]})[0]
+
+
+def step_answer(
+    model: Model, formulation: Formulation, rule: str, step: float, t: np.ndarray, q: np.ndarray, v: np.ndarray,
+    tau: np.ndarray,
+) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
+    """Average accelerations (..., nv) and wrenches (..., number of joints, 6) of all joints in such a step."""
+    x = step_forces(model, formulation, rule, step, t, q, v, tau)
+    tree_rows = tuple(kept_rows(model.unbound, SPATIAL))
+    make = lambda: compile_quantity(model.unbound, _answer(model, tree_rows), f"rows {tree_rows}")
+    kernel = _KERNELS.find(model, "answer", make)
+    if model.parameters:
+        kernel = kernel.at_values(model.parameters.nominal if model.values is None else model.values)
+    found: tuple[np.ndarray, np.ndarray] = kernel(q, v, tau, np.asarray(step), x, *time_argument(model, t))
+    return found
+
+
+def _answer(model: Model, tree_rows: tuple[int, ...]) -> Quantity:
+    """Accelerations and wrenches in a step of length `h` with forces `x`."""
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        q, v, h, x = (inputs[name] for name in ("q", "v", "h", "x"))
+        later = {"t": inputs["t"] + h / 2} if "t" in inputs else {}
+        middle = {"q": unit_quaternions(model, q + h / 2 * tree_rates(model, q, v)), "v": v, "tau": inputs["tau"]}
+        motion = middle_motion(parts_at(model, SPATIAL, {**middle, **later}), tree_rows, v, h)[0]
+        return [motion.a0 + motion.Y @ x, motion.wrenches(x)]
+
+    ports = ("q", "v", "tau", "h", "x", *time_port(model))
+    own: dict[str, tuple[int, ...]] = {"h": (), "x": (len(model.lawful_rows),)}
+    shapes = {name: own[name] if name in own else port_shape(model, name) for name in ports}
+    outputs = (("a", per_velocity), ("f", fixed(len(model.joints), 6)))
+    return Quantity("moreau_answer", ports, outputs, write=write, shapes=shapes)
 
 
 def _terms_from_start(

@@ -23,9 +23,16 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from cardan.algebra.matrix import Matrix, Scalar, where
-from cardan.formulation.complementarity import Bounds, bounds_at, has_restitution, lawful_motion, row_numbers
+from cardan.formulation.complementarity import (
+    Bounds,
+    LawfulMotion,
+    bounds_at,
+    has_restitution,
+    lawful_motion,
+    row_numbers,
+)
 from cardan.formulation.dynamics import entering_power, parts_at, time_port
-from cardan.formulation.formulation import Formulation
+from cardan.formulation.formulation import Formulation, Parts
 from cardan.formulation.quantity import Inputs, Quantity, fixed, port_shape
 from cardan.formulation.rows import Rows
 from cardan.formulation.spatial import SPATIAL
@@ -146,13 +153,9 @@ def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree
         v, h = inputs["start"], inputs["h"]
         state = {name: x for name, x in inputs.items() if name not in ("h", "start")}
         parts = parts_at(model, SPATIAL, state)
-        kept = parts.rows.kept(list(tree_rows))
-        per_second = where(h > 0, 1 / where(h > 0, h, 1.0), 0.0)
-        contacts = SPATIAL.lawful_rows(parts.kin, parts.loads, model.nv)
-        active = _active(model, contacts)
-        carried = 1 - _hits(contacts, active, v, h, parts.rates - v)
-        held = per_second * (kept.beta - kept.J @ v) + carried * kept.gamma / 2
-        motion, own, own_rows, lam = lawful_motion(parts, tree_rows, gamma=held), parts, tree_rows, None
+        motion, active, carried, held = middle_motion(parts, tree_rows, v, h)
+        contacts, kept = motion.rows, parts.rows.kept(list(tree_rows))
+        own, own_rows, lam = parts, tree_rows, None
         if formulation is not SPATIAL:
             own, own_rows = parts_at(model, formulation, state), rows
             vdot, lam = formulation.solve(own, rows)
@@ -177,6 +180,23 @@ def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree
     shapes = {name: own[name] if name in own else port_shape(model, name) for name in ports}
     outputs = tuple((name, fixed(*sizes[name])) for name in TERMS)
     return Quantity("moreau_step", ports, outputs, write=write, shapes=shapes)
+
+
+def middle_motion(
+    parts: Parts, tree_rows: Sequence[int], v: Matrix, h: Matrix
+) -> tuple[LawfulMotion, Matrix, Matrix, Matrix]:
+    """The motion in a step at the parts of its middle, from rates `v` at its start.
+
+    With it which rows (m,) are active, whether `gamma` is carried over, and what the equality rows prescribe of the
+    average acceleration.
+    """
+    kept = parts.rows.kept(list(tree_rows))
+    per_second = where(h > 0, 1 / where(h > 0, h, 1.0), 0.0)
+    contacts = SPATIAL.lawful_rows(parts.kin, parts.loads, parts.model.nv)
+    active = _active(parts.model, contacts)
+    carried = 1 - _hits(contacts, active, v, h, parts.rates - v)
+    held = per_second * (kept.beta - kept.J @ v) + carried * kept.gamma / 2
+    return lawful_motion(parts, tree_rows, gamma=held), active, carried, held
 
 
 def unit_quaternions(model: Model, q: Matrix) -> Matrix:

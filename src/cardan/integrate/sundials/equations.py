@@ -17,7 +17,7 @@ J. Comput. Appl. Math. 12-13 (1985) 77-90.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -30,6 +30,7 @@ from cardan.formulation.dynamics import entering_power, motion_and_power
 from cardan.formulation.formulation import Formulation, Parts, tree_rates
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
 from cardan.formulation.spatial import SPATIAL
+from cardan.formulation.state_rates import state_rates
 from cardan.integrate.kernel import EVENT_KERNELS, Layout, layout_of
 from cardan.integrate.whole import Columns
 from cardan.machines.ufunc.kernel import Kernel
@@ -55,12 +56,28 @@ class DaeLayout:
 
     of: Layout
     stabilised: bool
+    states: tuple[int, ...] = ()
+    """Places in `p` of the parameters that are integrated with the motion."""
+    rates: str = ""
+    """What tells their rates from others."""
+
+    @classmethod
+    def with_states(cls, model: Model, of: Layout, stabilised: bool) -> DaeLayout:
+        """The layout of a model with the states that it has beside `q` and `v`."""
+        own = model.parameters.states
+        graph = function_of(model, state_rates(model)).serialize() if own else ""
+        return cls(of, stabilised, own, hashlib.sha256(graph.encode()).hexdigest() if own else "")
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Numbers of q, v, lam, mu and W."""
+        """Numbers of q, v, lam, mu, x and W."""
         mu = len(self.of.positions) + len(self.of.unit) if self.stabilised else 0
-        return self.of.nq, self.of.nv, len(self.of.rows), mu, 1
+        return self.of.nq, self.of.nv, len(self.of.rows), mu, len(self.states), 1
+
+    @property
+    def x(self) -> slice:
+        """Where the states are among the unknowns."""
+        return slice(self.n - 1 - len(self.states), self.n - 1)
 
     @property
     def n(self) -> int:
@@ -70,7 +87,7 @@ class DaeLayout:
     @property
     def name(self) -> str:
         """Everything that distinguishes it from another layout."""
-        return f"{self.of.key} {'stabilised' if self.stabilised else 'index1'}"
+        return f"{self.of.key} {'stabilised' if self.stabilised else 'index1'}{self.rates and f' states {self.rates}'}"
 
 
 def about_port(model: Model, formulation: Formulation) -> dict[str, Shape]:
@@ -90,16 +107,22 @@ def newton_matrix(layout: DaeLayout, F: Matrix, stabiliser: Matrix, s: Inputs) -
 
 def explicit_rates(model: Model) -> Quantity:
     """`y'` of `y = (q, v, W)`: `qdot = N v`, the accelerations and the power, for a tree without constraint rows."""
-    n = model.nq + model.nv + 1
+    states = model.parameters.states
+    n, free = model.nq + model.nv + len(states) + 1, model
     shapes: dict[str, Shape] = {"t": (), "y": (n,), "tau": (model.nv,)}
     plain = tree_quantity(SPATIAL, "forward_dynamics")
     forward = plain if model.is_plain else motion_and_power(model, SPATIAL, ())
 
     def write(model: Model, s: Inputs) -> list[Matrix]:
-        state = {"q": s["y"][: model.nq], "v": s["y"][model.nq : n - 1], "tau": s["tau"], "t": s["t"]}
+        v = s["y"][model.nq : model.nq + model.nv]
+        state = {"q": s["y"][: model.nq], "v": v, "tau": s["tau"], "t": s["t"]}
         found = forward.graph(model, {name: state[name] for name in forward.inputs})
         a, P = (found[0], dot(state["tau"], state["v"])) if model.is_plain else found
-        return [stack(tree_rates(model, state["q"], state["v"]), a, P)]
+        if not states:
+            return [stack(tree_rates(model, state["q"], state["v"]), a, P)]
+        rates = state_rates(free).graph(model, {name: state[name] for name in ("q", "v", "t")})[0]
+        ydot = stack(tree_rates(model, state["q"], state["v"]), a, rates, P)
+        return at_states(free, states, s["y"][n - 1 - len(states) : n - 1], [ydot])
 
     return Quantity("explicit", tuple(shapes), (("ydot", fixed(n)),), write=write, shapes=shapes)
 
@@ -113,19 +136,30 @@ def explicit_jacobian(model: Model) -> Quantity:
     def write(model: Model, s: Inputs) -> list[Matrix]:
         return [ca.sparsify(ca.jacobian(rates.graph(model, s)[0], s["y"]))]
 
-    n = model.nq + model.nv + 1
+    n = model.nq + model.nv + len(model.parameters.states) + 1
     return Quantity("explicit_jacobian", rates.inputs, (("K", fixed(n, n)),), write=write, shapes=rates.shapes)
+
+
+def at_states(model: Model, states: Sequence[int], x: Matrix, values: list[Matrix]) -> list[Matrix]:
+    """Expressions with unknowns `x` in the place of the free parameters of a model that are states."""
+    import casadi as ca
+
+    if not states:
+        return values
+    p = symbolic(model)[1]
+    return list(ca.substitute(values, [p[k] for k in states], ca.vertsplit(x)))
 
 
 def dae_events(model: Model, layout: DaeLayout, graph: Any) -> Quantity:
     """The events (ne,), a function `graph` of (t, q, v, p) of the tree, as a function of time, `y` and `about`."""
     shapes: dict[str, Shape] = {"t": (), "y": (layout.n,), "about": (model.nq,)}
     nq, nv = layout.of.nq, layout.of.nv
-    p = [symbolic(model)[1]] if model.parameters else []
+    p, free = [symbolic(model)[1]] if model.parameters else [], model
 
     def write(model: Model, s: Inputs) -> list[Matrix]:
         q, v = s["y"][:nq], s["y"][nq : nq + nv]
-        return [graph(s["t"], *tree_state(model, layout.of.formulation, q, v, s["about"]), *p)]
+        found = [graph(s["t"], *tree_state(model, layout.of.formulation, q, v, s["about"]), *p)]
+        return at_states(free, layout.states, s["y"][layout.x], found)
 
     return Quantity("events", tuple(shapes), (("g", fixed(graph.numel_out(0))),), write=write, shapes=shapes)
 
@@ -146,12 +180,14 @@ def implicit_of(layout: DaeLayout, parts: Parts, s: Inputs) -> tuple[Matrix, Mat
     import casadi as ca
 
     of, ends = layout.of, [int(end) for end in np.cumsum([0, *layout.sizes])]
-    q, v, lam, mu, _ = (s["y"][a:b] for a, b in pairwise(ends))
+    q, v, lam, mu, *_ = (s["y"][a:b] for a, b in pairwise(ends))
     qdot, vdot, soft = s["yp"][: of.nq], s["yp"][of.nq : of.nq + of.nv], s["soft"]
     rows = parts.rows.kept(of.rows)
     rates = of.formulation.rates(parts.model, q, v)
     moving = [qdot - rates, of.formulation.inertia_force(parts, vdot) + rows.J.T @ lam - parts.f]
     worked = s["yp"][layout.n - 1] - entering_power(parts, s["tau"], of.rows, lam)
+    if layout.states:
+        worked = ca.vertcat(s["yp"][layout.x] - s["xdot"], worked)
     if not layout.stabilised:
         return ca.vertcat(*moving, rows.J @ vdot - rows.gamma, worked), ca.SX(of.nq, 1)
     lengths = [(ca.sumsqr(q[k : k + 4]) - 1) / 2 for k in of.unit]
@@ -188,7 +224,10 @@ class DaeGraphs:
         s = {name: ca.SX.sym(name, size) for name, size in sizes.items()}
         s |= {} if of.formulation.in_tree else {"about": ca.SX.sym("about", model.nq)}
         parts = parts_of(written, layout, s)
-        F, stabiliser = implicit_of(layout, parts, s)
+        if layout.states:
+            tree = tree_state(written, of.formulation, s["y"][:nq], s["y"][nq : nq + nv], s.get("about", s["t"]))
+            s["xdot"] = state_rates(model).graph(written, {"q": tree[0], "v": tree[1], "t": s["t"]})[0]
+        F, stabiliser = at_states(model, layout.states, s["y"][layout.x], [*implicit_of(layout, parts, s)])
         last = (s["tau"], *([s["about"]] if "about" in s else []), *([p] if model.parameters else []))
         q, v, rows = s["y"][:nq], s["y"][nq : nq + nv], parts.rows.kept(of.rows)
         phi = parts.rows.kept(of.positions).phi
@@ -222,9 +261,10 @@ class DaeGraphs:
         s, vector, first = self.s, ca.SX.sym("vector", self.layout.n), sum(self.layout.sizes[:3])
         product = ca.jtimes(self.F, ca.vertcat(s["y"], s["yp"]), ca.vertcat(vector, s["cj"] * vector))
         pattern = ca.jacobian_sparsity(self.F, s["y"]) + ca.jacobian_sparsity(self.F, s["yp"])
-        nq, mu, n = self.layout.of.nq, s["y"][first:-1], self.layout.n
+        last = first + self.layout.sizes[3]
+        nq, mu, n = self.layout.of.nq, s["y"][first:last], self.layout.n
         if mu.numel():
-            product[:nq] += ca.jtimes(self.stabiliser, mu, vector[first:-1])
+            product[:nq] += ca.jtimes(self.stabiliser, mu, vector[first:last])
             held = ca.jacobian_sparsity(self.stabiliser, mu)
             rows, columns = held.get_triplet()
             pattern = pattern + ca.Sparsity.triplet(n, n, rows, [first + k for k in columns])
@@ -281,7 +321,7 @@ class ImplicitSystem:
     def __init__(self, model: Model, formulation: Formulation, stabilised: bool) -> None:
         self.model, self.is_tree = model, formulation.in_tree
         of = layout_of(model, formulation)
-        self.layout = layout = DaeLayout(of, stabilised)
+        self.layout = layout = DaeLayout.with_states(model, of, stabilised)
         graphs = _GRAPHS.find(model, layout.name, lambda: DaeGraphs.record(model, layout))
         self._state = graphs.state
         if not self.is_tree:
@@ -307,10 +347,13 @@ class ImplicitSystem:
         except np.linalg.LinAlgError:  # rows depend on one another: take the smallest multipliers
             x = np.linalg.lstsq(K, b, rcond=1e-12)[0]
         rest, nv = np.zeros(self.layout.sizes[3]), len(v)
-        y, yp = np.concatenate([q, v, x[nv:], rest, [W]]), np.concatenate([N @ v, x[:nv], 0 * x[nv:], rest, [0.0]])
+        own = tail[-1][list(self.layout.states)] if self.layout.states else np.zeros(0)
+        y = np.concatenate([q, v, x[nv:], rest, own, [W]])
+        yp = np.concatenate([N @ v, x[:nv], 0 * x[nv:], rest, 0 * own, [0.0]])
         F = np.zeros_like(y)
         self.residual(t, y, yp, np.zeros(2), *tail, F)
-        yp[-1] = -F[-1]  # the power
+        last = slice(len(y) - 1 - len(own), None)
+        yp[last] = -F[last]  # rates of the states, and the power
         return y, yp
 
     def soft(self, t: float, y: np.ndarray, tail: Tail, allowed: float) -> np.ndarray:

@@ -185,6 +185,12 @@ class SolverRun:
         self._see(at.v)
         return replace(at, work=self.work, speed=self.speed)
 
+    def _take_states(self, y: np.ndarray) -> None:
+        """Put the states that are unknowns into the system's parameters."""
+        layout = self.owner.layout
+        if layout.states:
+            self.parameters[0][list(layout.states)] = y[layout.x]
+
     def _see(self, v: np.ndarray) -> None:
         """Keep the speed of the tree if it is the largest so far."""
         self.speed = max(self.speed, float(v @ v))
@@ -245,6 +251,7 @@ class SerialStepper:
             self.event_values = trace_events(model.unbound, events)
             self.events = self.make_events(self.event_values)
         self.parameters: Sequence[np.ndarray] = parameter_arguments(model)
+        self.states = list(model.parameters.states)
         self.passed: dict[int, np.ndarray] = {}  # events (ne,) that systems met where they were restarted
         self.runs: list[SolverRun | None] = []  # None for a system that stays where it is
         self.arrivals: list[SystemArrival] = []
@@ -280,7 +287,7 @@ class SerialStepper:
     def _given(self) -> list[np.ndarray]:
         """Drives (B, nv) and free parameters (B, np) of all systems."""
         B = len(self.resting)
-        return [np.ascontiguousarray(np.broadcast_to(a, (B, a.shape[-1]))) for a in (self.tau, *self.parameters)]
+        return [np.array(np.broadcast_to(a, (B, a.shape[-1]))) for a in (self.tau, *self.parameters)]
 
     def change(self, systems: np.ndarray, v: np.ndarray, p: np.ndarray) -> None:
         """Give systems of a mask (B,) other rates v (B, nv) and free parameters p (B, np): each is started again."""
@@ -316,6 +323,11 @@ class SerialStepper:
             else run.advance(float(t))
             for k, (run, at) in pairs
         ]
+        if self.states:
+            p = self._given[1]
+            for k, run in enumerate(self.runs):
+                p[k] = p[k] if run is None else run.parameters[0]
+            self.parameters = (p,)
         none = np.zeros(len(r))
         return Arrival(
             np.array([x.t for x in r]),

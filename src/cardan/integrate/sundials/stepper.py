@@ -112,6 +112,7 @@ class GearRun(SolverRun):
             solver = self.solver
             solver.advance(t)
             q, v = self._split(solver.y)
+            self._take_states(solver.y)
             if not np.isfinite(solver.y).all():
                 return self._noted(solver.arrival(*self.system.tree(q, v, self.tail), self._steps), solver.y)
             if self._should_restart(q, v):
@@ -163,10 +164,11 @@ class GearRun(SolverRun):
         from sksundae.ida import IDA
 
         layout = self.system.layout
-        moving = layout.of.nq + layout.of.nv
-        share = (moving / layout.n) ** 0.5  # SUNDIALS' norm is a mean over all unknowns, multipliers included
+        moving, own = layout.of.nq + layout.of.nv, len(layout.states)
+        share = ((moving + own) / layout.n) ** 0.5  # SUNDIALS' norm is a mean over all unknowns, multipliers included
         weights = np.full(layout.n, IGNORED)
         weights[: layout.of.nq], weights[layout.of.nq : moving] = share * self.atol
+        weights[layout.x] = share * self.owner.request.atol
         soft, tail, check, fill = self.soft, self.tail, self.progress.check, self._filler()
         events_at, about, parameters = self.owner.events, self.about, self.parameters
 
@@ -177,7 +179,8 @@ class GearRun(SolverRun):
         def events(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
             events_at(t, y, about, *parameters, out)
 
-        given = {"rtol": share * self.owner.request.rtol, "atol": weights, "algebraic_idx": range(moving, layout.n - 1)}
+        algebraic = range(moving, layout.x.start)
+        given = {"rtol": share * self.owner.request.rtol, "atol": weights, "algebraic_idx": algebraic}
         return self._make(IDA, self._residual(), jacobian, events, **given)
 
     def _residual(self) -> Callable[..., None]:
@@ -233,10 +236,12 @@ class MultistepStepper(SerialStepper):
         max_order: int = 5,
     ) -> None:  # fmt: skip
         self.formula, free = formula, model.unbound
-        self.rates = kernel_of_row(free, explicit_rates(free), "tree").ufunc(wide=False)
-        self.jacobian, self.pattern = matrix_of_row(free, explicit_jacobian(free), "tree")
         self.unit = tuple(at.start for at in free.quaternions)
-        self.layout = DaeLayout(Layout(SPATIAL, SPATIAL.key, model.nq, model.nv, (), (), self.unit), stabilised=False)
+        tree = Layout(SPATIAL, SPATIAL.key, model.nq, model.nv, (), (), self.unit)
+        self.layout = DaeLayout.with_states(free, tree, stabilised=False)
+        name = f"tree {self.layout.rates}" if self.layout.states else "tree"
+        self.rates = kernel_of_row(free, explicit_rates(free), name).ufunc(wide=False)
+        self.jacobian, self.pattern = matrix_of_row(free, explicit_jacobian(free), name)
         super().__init__(model, request, tau, max_order)
 
     def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> MultistepRun:
@@ -252,7 +257,8 @@ class MultistepRun(SolverRun):
     def __init__(self, owner: MultistepStepper, tail: Sequence[np.ndarray], at: SystemArrival) -> None:
         super().__init__(owner, tail, at)
         self.tail, self.progress = tail, SolverProgress(at.t, self._look)
-        y = np.concatenate([at.q, at.v, [at.work]])
+        own = self.parameters[0][list(owner.layout.states)] if owner.layout.states else np.zeros(0)
+        y = np.concatenate([at.q, at.v, own, [at.work]])
         self.rates = np.zeros_like(y)  # of change of the state, at the start
         self.solver = Solver(self._sundials, self.progress, owner.request.stops, at.t, y)
         owner.rates(at.t, y, *tail, self.rates)
@@ -266,16 +272,17 @@ class MultistepRun(SolverRun):
         while solver.outcome == Outcome.TOO_MANY_STEPS and self._steps < self.owner.max_steps:
             solver.go_on()
             solver.advance(t)
-        nq = self.owner.model.nq
-        q, v = solver.y[:nq], solver.y[nq:-1]
+        nq, nv = self.owner.model.nq, self.owner.model.nv
+        q, v = solver.y[:nq], solver.y[nq : nq + nv]
+        self._take_states(solver.y)
         for at in self.owner.unit:
             q[at : at + 4] /= np.linalg.norm(q[at : at + 4])
         return self._noted(solver.arrival(q, v, self._steps), solver.y)
 
     def _look(self, y: np.ndarray) -> None:
         """Look at a state on the way."""
-        nq = self.owner.model.nq
-        self._see(y[nq:-1])
+        nq, nv = self.owner.model.nq, self.owner.model.nv
+        self._see(y[nq : nq + nv])
 
     def _first_step(self, rtol: float, atol: np.ndarray) -> float:
         """Length of the first step, s: as asked for, or cautious, as IDA chooses it, with tolerances `atol` (n,).

@@ -174,8 +174,8 @@ LAWS = (
 
 
 CHANGES = (
-    "This page does not simulate: events or inputs change the run, or variables of the model have rates or are sampled; "
-    "it shows the run."
+    "This page does not simulate: events or inputs change the run, or variables of the model have rates or are "
+    "sampled. It shows the run."
 )
 
 

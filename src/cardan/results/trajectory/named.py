@@ -8,7 +8,7 @@ A name is an element's and, after a dot, what is read off it:
     force elements           as their kind declares (`model.force`): length, rate, force or torque, power, energy
     motions and couplings    rate, force or torque, power
     constraints of one's own force
-    constraint elements      force, along each of their rows; point of contact
+    constraint elements      force, along each of their rows; of contacts point, ground_force
     free parameters          their own name, `spring.stiffness`
 
 Where two elements have the same name and share a reading, the names have the kind before them: `body arm.acceleration`.
@@ -26,14 +26,14 @@ import numpy as np
 from cardan.formulation.readings import bodies_read, element_readings, measured_joints, readings
 from cardan.functions.constraints import multipliers
 from cardan.functions.kinematics import body_poses, body_twists
-from cardan.model.constraint_kind import ConstraintElement
+from cardan.integrate.moreau.forces import step_forces
+from cardan.model.constraint_kind import ConstraintElement, ContactReading
 from cardan.model.force import Coupling
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
-from cardan.model.modes import has_modes
 from cardan.model.parameter import Parameter
 from cardan.model.row import Law
-from cardan.results.trajectory.quantities import XYZ, SampledStates
+from cardan.results.trajectory.quantities import XYZ, SampledStates, in_steps
 from cardan.structure.dynamics import law_kernel
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity, time_argument
@@ -101,6 +101,10 @@ def _rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
         yield from _law_rows(model)
     at = 0
     for reading in element_readings(model):
+        if isinstance(reading, ContactReading):
+            yield from ((reading.element.kind.name, row) for row in _contact_rows(model, reading.element, at))
+            at += reading.size
+            continue
         place = slice(at, at + reading.size) if reading.labels else at
         of = _part("readings", place)
         name = f"{reading.element.name}.{reading.name}"
@@ -149,6 +153,22 @@ def _parameter_row(model: Model, parameter: Parameter) -> NamedQuantity:
 
     units = (parameter.unit,) * max(len(labels), 1)
     return NamedQuantity(parameter.name, labels, units, f"free parameter {parameter.name}", values)
+
+
+def _contact_rows(model: Model, element: ConstraintElement, at: int) -> Iterator[NamedQuantity]:
+    """Point of contact and contact force in ground axes; `at` is where its readings are."""
+    first = len(model.rows) - len(model.constraints)
+    rows = [k for k, c in enumerate(model.constraints, first) if c.element is element]
+
+    def force(run: Trajectory) -> np.ndarray:
+        axes = run._sampled("readings")[..., at + 3 : at + 3 + 3 * len(rows)]
+        axes = axes.reshape(*axes.shape[:-1], len(rows), 3)
+        return np.asarray((run._sampled("row_forces")[..., rows][..., None] * axes).sum(axis=-2))
+
+    words = f"{element.owner}: point of contact, in ground axes"
+    yield NamedQuantity(f"{element.name}.point", XYZ, ("m",) * 3, words, _part("readings", slice(at, at + 3)))
+    words = f"{element.owner}: contact force on its first body, in ground axes"
+    yield NamedQuantity(f"{element.name}.ground_force", XYZ, ("N",) * 3, words, force)
 
 
 def _part(what: str, place: Any) -> Callable[[Trajectory], np.ndarray]:
@@ -247,15 +267,12 @@ def _row_forces(s: SampledStates) -> np.ndarray:
 
 def _laws(s: SampledStates) -> np.ndarray:
     """Forces and then gaps (..., n, 2 m) of the m rows with laws."""
-    tau = np.zeros(s.model.nv) if s.tau is None else s.tau
-    if not has_modes(s.model):  # a run in steps that contain the changes
-        from cardan.integrate.moreau.forces import step_forces
-
-        step, rule = float(s.settings["step"]), str(s.settings.get("impact", ""))
-        formulation = formulation_of(s.model, s.formulation)
+    given = in_steps(s)
+    if given is not None:
         parameters = [s.model.values] if s.model.values is not None else []
         gaps = gaps_and_rates(s.model, s.q, s.v, s.t, parameters)[0]
-        return np.concatenate([step_forces(s.model, formulation, rule, step, s.t, s.q, s.v, tau), gaps], axis=-1)
+        return np.concatenate([step_forces(*given), gaps], axis=-1)
+    tau = np.zeros(s.model.nv) if s.tau is None else s.tau
     kernel = law_kernel(s.model, formulation_of(s.model, s.formulation))
     return np.asarray(kernel(s.q, s.v, tau, *time_argument(s.model, s.t)))
 

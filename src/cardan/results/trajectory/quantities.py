@@ -12,7 +12,10 @@ from cardan.functions.constraints import constraint_residual, multipliers, react
 from cardan.functions.dynamics import forward_dynamics
 from cardan.functions.energy import kinetic_energy, momentum, potential_energy, power
 from cardan.functions.kinematics import body_accelerations, body_poses, body_twists
+from cardan.integrate.moreau.forces import step_answer
 from cardan.model.model import Model
+from cardan.model.modes import has_modes
+from cardan.structure.formulation import formulation_of
 from cardan.structure.large import row_residuals
 
 XYZ = ("x", "y", "z")
@@ -109,11 +112,26 @@ def _velocity_residual(s: SampledStates) -> Any:
     return np.abs(row_residuals(s.model, s.q, s.v, s.t)[1]).max(axis=-1, initial=0.0)
 
 
+def in_steps(s: SampledStates) -> tuple[Any, ...] | None:
+    """The arguments of `integrate.moreau.forces` for a run in steps that contain impacts and friction, else None."""
+    if not s.model.laws or has_modes(s.model) or "step" not in s.settings:
+        return None
+    tau = np.zeros(s.model.nv) if s.tau is None else s.tau
+    way, rule = formulation_of(s.model, s.formulation), str(s.settings.get("impact", ""))
+    return s.model, way, rule, float(s.settings["step"]), s.t, s.q, s.v, tau
+
+
 def _accelerations(s: SampledStates) -> Any:
+    given = in_steps(s)
+    if given is not None:
+        return step_answer(*given)[0]
     return forward_dynamics(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation)
 
 
 def _reactions(s: SampledStates) -> Any:
+    given = in_steps(s)
+    if given is not None:
+        return step_answer(*given)[1]
     return reactions(s.model, s.q, s.v, s.tau, t=s.t, formulation=s.formulation)
 
 

@@ -60,7 +60,8 @@ class EventRecord:
     """An event that occurred: its name, its system in a batch (`()` for a single one), time (s) and state.
 
     `p` (np,) are the free parameters there, in the order of `model.parameters`, if the run changed any. An event that
-    changed something has the rates `v_after` (nv,) and the parameters `p_after` (np,) after it.
+    changed something has the rates `v_after` (nv,) and the parameters `p_after` (np,) after it. `impulse` (m,) are the
+    impulses, N s or N m s, of the rows with laws (`model.lawful_rows`) there; a run file does not keep them.
     """
 
     name: str
@@ -71,6 +72,7 @@ class EventRecord:
     p: np.ndarray | None = None
     v_after: np.ndarray | None = None
     p_after: np.ndarray | None = None
+    impulse: np.ndarray | None = None
 
     @property
     def changed(self) -> bool:
