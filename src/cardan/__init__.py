@@ -30,6 +30,7 @@ from cardan.model.builder import Mechanism
 from cardan.model.constraint import Constraint
 from cardan.model.constraint_kind import ConstraintElement, ConstraintKind, ConstraintRow
 from cardan.model.constraint_table import add_constraint
+from cardan.model.control_law import PID, ControlLaw, Motor, StateFeedback, StateSpace
 from cardan.model.field import Field
 from cardan.model.force import ForceKind, Reading, add_force
 from cardan.model.html import VIEWS
@@ -271,18 +272,18 @@ _LAZY = {
 }  # fmt: skip
 
 __all__ = [
-    "BDF", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "Balance", "BaseParameters", "Branch", "Branches",
+    "BDF", "PID", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "Balance", "BaseParameters", "Branch", "Branches",
     "CardanError", "Change", "Comparison", "CompiledFunction", "Constraint", "ConstraintElement", "ConstraintKind",
-    "ConstraintRow", "Counterweight", "Cylindrical", "Derivatives", "Design", "DeviceArray", "DeviceError",
+    "ConstraintRow", "ControlLaw", "Counterweight", "Cylindrical", "Derivatives", "Design", "DeviceArray", "DeviceError",
     "DeviceMemoryError", "Difference", "Distribution", "DormandPrince", "Equilibrium", "EquilibriumError",
     "EquilibriumPath", "Event", "EventRecord", "Excitation", "Field", "FileError", "ForceKind", "Formulation", "Free",
     "Gear", "Identification", "InPlane", "InputError", "Instant", "Integrator", "InterruptedRunError",
     "InverseKinematics", "JointData", "JointType", "Kind", "KinetostaticSweep", "Law", "LinearModel", "LinkageFamily",
     "LinkageSearch", "LoopError", "Machine", "Manipulability", "Measure", "Mechanism", "Mode", "Model", "ModelError",
-    "Modes", "Moreau", "OutOfMemoryError", "Particle", "ParticleSystem", "Particles", "Planar", "Pose", "Prismatic",
+    "Modes", "Moreau", "Motor", "OutOfMemoryError", "Particle", "ParticleSystem", "Particles", "Planar", "Pose", "Prismatic",
     "Reading", "Redundancy", "RefinedLinkages", "Regressor", "Revolute", "Rigid", "RowLabel", "RowTable", "Run",
     "RungeKutta", "Screw", "SemiImplicitEuler", "Sensitivity", "SimulationError", "SingleMotion", "SingularPosition",
-    "SpatialParticles", "Spherical", "State", "Store", "Study", "StudyIndices", "SweepSamples", "Symbols", "Synthesis",
+    "SpatialParticles", "Spherical", "State", "StateFeedback", "StateSpace", "Store", "Study", "StudyIndices", "SweepSamples", "Symbols", "Synthesis",
     "SynthesisSolution", "Table", "Target", "Trajectory", "TreeFormulation", "Universal", "UnknownNameError", "Viewer",
     "Workspace", "actuation", "add_constraint", "add_force", "add_formulation", "add_joint", "add_method", "assemble",
     "balance", "base_parameters", "bias_force", "body_accelerations", "body_poses", "body_twists", "branches",

@@ -53,7 +53,7 @@ def _inertia_and_damping(point: Point) -> tuple[np.ndarray, np.ndarray]:
         return M, parts.of(0, "v") - M @ point.P @ parts.of(3, "v")
     model = task.model_at(point.x)
     M = np.asarray(tree_kernel(model, "mass_matrix")(point.q))
-    if not model.forces:
+    if not model.has_loads:
         return M, np.zeros_like(M)
     args = (point.q, np.zeros_like(point.v), *time_argument(model, task.t))
     written = resistance(task.model, task.formulation)
