@@ -163,5 +163,5 @@ class CalledController(Transition):
         if not np.isfinite(efforts).all():
             raise InputError(f"{own.owner}: its efforts are not finite at t = {at.t[0]:.6g} s: {shown(answer)}")
         p = at.p.copy()
-        p[:, free.slice_of(f"{own.name}.effort")] = efforts
+        p[:, free.slice_of(f"{own.name}.output")] = efforts
         return Jump(at.v, p)

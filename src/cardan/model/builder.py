@@ -418,7 +418,7 @@ class Mechanism(ConstraintElements):
             rate, update = (None, part) if c.every else (part, None)
             own[full] = Variable(full, start, rate=rate, every=c.every, update=update)
         if c.every:
-            zero, before = frozen(np.zeros(c.size)), f"{c.name}.effort"
+            zero, before = frozen(np.zeros(c.size)), f"{c.name}.output"
             own[before] = Variable(before, zero, every=c.every, update=ControllerPart(c, 0))
             for k in range(1, c.lag + 1):
                 full = f"{c.name}.delayed{k}"

@@ -182,7 +182,7 @@ class Controller:
     @property
     def held(self) -> str:
         """Name of the variable that has the efforts of a sampled one; empty if it is continuous."""
-        return "" if not self.every else f"{self.name}.delayed{self.lag}" if self.lag else f"{self.name}.effort"
+        return "" if not self.every else f"{self.name}.delayed{self.lag}" if self.lag else f"{self.name}.output"
 
     @property
     def depends_on_time(self) -> bool:
