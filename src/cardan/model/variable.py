@@ -7,8 +7,8 @@ the built model.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,15 @@ class Variable:
     every: float = 0.0
     update: Callable[[Any], Any] | None = field(default=None, repr=False)
     element: str = ""
+
+    def with_law(self, controllers: Mapping[str, Any]) -> Variable:
+        """The same with its rate or update from the controller, by name, that it belongs to, as `build` traced it."""
+        changed: dict[str, Any] = {}
+        for what in ("rate", "update"):
+            part: Any = getattr(self, what)
+            if hasattr(part, "controller"):
+                changed[what] = replace(part, controller=controllers[part.controller.name])
+        return replace(self, **changed) if changed else self
 
     @property
     def owner(self) -> str:
