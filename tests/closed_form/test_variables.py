@@ -80,6 +80,23 @@ def test_inputs_over_time(method, step):
     assert np.array_equal(one.q, both[1].q) and np.array_equal(one.parameters, both[1].parameters)
 
 
+def test_variables_may_have_the_names_of_modes():
+    """Variables called mode, direction and closed are not those of rows with laws: a stop behaves as without them."""
+    runs = []
+    for names in ((), ("mode", "a.mode", "direction", "closed")):
+        m = cd.Mechanism("stopped", gravity=(0, 0, 0))
+        m.body("mass", mass=1.0)
+        m.joint("x", cd.Prismatic(axis=(1, 0, 0)), m.ground, "mass", start=1.0)
+        m.torsion("spring", "x", stiffness=4.0)
+        for name in names:
+            m.variable(name, 3.0)
+        swings = cd.simulate(m.build(), 1.0, samples=3)
+        m.stop("stop", "x", lower=0.5, restitution=0.5)
+        runs.append((swings, cd.simulate(m.build(), 1.0, samples=3)))
+    for one, other in zip(*runs, strict=True):
+        assert np.array_equal(one.q, other.q) and (other["mode"] == 3.0).all() and (other["a.mode"] == 3.0).all()
+
+
 def test_a_sampled_variable_is_a_difference_equation():
     """u' = u / 2 + x at every 0.1 s, with the x of that time, whatever the steps."""
     model = swing(u={"every": 0.1, "update": lambda s: 0.5 * s["u"] + s.coordinate("x")})
@@ -173,6 +190,8 @@ def test_bad_variables_and_inputs_are_refused():
     ):  # fmt: skip
         with pytest.raises(cd.CardanError, match=words):
             cd.simulate(swing(x={"rate": rate}), 0.1)
+    with pytest.raises(cd.ModelError, match="'spring.mode': such are the names of numbers of 'spring'"):
+        swing(**{"spring.mode": {}})
     with pytest.raises(cd.ModelError, match=r"'u'.*every"):
         swing(u={"every": 0.0, "update": lambda s: s.t})
     with pytest.raises(cd.InputError, match=r"'e'.*active depends"):
