@@ -196,3 +196,15 @@ def test_bad_variables_and_inputs_are_refused():
         swing(u={"every": 0.0, "update": lambda s: s.t})
     with pytest.raises(cd.InputError, match=r"'e'.*active depends"):
         cd.simulate(model, 0.1, events=[cd.Event("e", lambda s: s.t - 0.05, active=lambda s: s.t > 0)])
+
+
+def test_inputs_of_a_sweep():
+    """Every member of a study gets the inputs of its run: it is the run with its own numbers."""
+    model = swing(push={"value": 0.0}, area={"rate": lambda s: s["push"] * s.coordinate("x")}).free("spring.stiffness")
+    given = {"samples": 5, "method": "rk4", "step": 0.02, "inputs": {"push": ([0.0, 0.3], [1.0, -2.0])}}
+    stiffness = [4.0, 9.0]
+    study = cd.sweep(model, {"spring.stiffness": stiffness}, run=cd.Run(0.6, **given), measure={"area": "area"})
+    runs = cd.simulate(model.at({"spring.stiffness": stiffness}), 0.6, **given)
+    assert np.array_equal(study.dataset["area"], runs["area"])
+    w = np.sqrt(stiffness)  # of the closed form
+    assert np.allclose(runs["area"][:, -1], (3 * np.sin(0.3 * w) - 2 * np.sin(0.6 * w)) / w, atol=1e-6)
