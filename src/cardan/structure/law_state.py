@@ -119,8 +119,29 @@ class ModeLaws:
 
     def bouncing(self, s: LawState, q: np.ndarray) -> np.ndarray:
         """Restitutions (k, m): none where a bounce would be lost in rounding."""
-        least = np.maximum(RESTS, np.sqrt(200 * np.abs(s.b) * self.rounding(q)))
-        return np.where(s.u < -least, s.restitution, 0.0)
+        return np.where(s.u < -self.slowest(s, q), s.restitution, 0.0)
+
+    def slowest(self, s: LawState, q: np.ndarray) -> np.ndarray:
+        """Speeds (k, m) below which the way to a gap, or from it, is lost in rounding."""
+        return np.maximum(RESTS, np.sqrt(200 * np.abs(s.b) * self.rounding(q)))
+
+    def settling(self, before: LawState, after: LawState, q: np.ndarray, limit: bool) -> np.ndarray:
+        """Rows (k, m) that come to rest at an impact: of systems where all that closes and opens does so slowly.
+
+        They are gaps, and the friction of gaps. At the `limit` of impacts that accumulate all that touches is slow.
+        """
+        gaps = self.table.of(Law.UNILATERAL) & (before.phi <= CLOSES)
+        approach = np.where(gaps, np.maximum(-before.u, 0.0), 0.0)
+        slow = (approach <= self.slowest(before, q)).all(axis=1)[:, None]
+        least = self.slowest(after, q)
+        if limit:
+            slow, least = np.ones_like(slow), 10 * approach.max(axis=1, initial=0.0)[:, None]
+        least = np.broadcast_to(least, gaps.shape)
+        rest = np.asarray(gaps & slow & (np.abs(after.u) <= least))
+        for r, n in enumerate(self.table.normal):
+            if n >= 0:
+                rest[:, r] = rest[:, n] & (np.abs(after.u[:, r]) <= least[:, n])
+        return rest
 
     def chosen(self, s: LawState, closed: np.ndarray, time: float = 0.0) -> Choice:
         """The modes by accelerations; `closed` (k, m) are the switched rows that are on.
