@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import cardan as cd
+from cardan.analysis.statics import balance as statics
+from cardan.analysis.statics import stability
 from cardan.formulation.large import programs
 from cardan.formulation.registry import find_formulation
 from cardan.structure import kernels, large
@@ -154,3 +156,29 @@ def test_what_is_not_looped_is_told_beforehand(divided: None, monkeypatch: pytes
         cd.forward_dynamics(model, q, v)
     with pytest.warns(RuntimeWarning, match="forward_dynamics: for model 'n_four_bar_2' this is not looped"):
         cd.forward_dynamics(model, q, v, formulation="newton_euler")
+
+
+def held_linkage() -> cd.Model:
+    """A four-bar on springs, with a damper and a free mass."""
+    m = cd.mechanisms.four_bar()
+    m.torsion("t", "B", stiffness=30.0, rest=0.1, damping=0.3)
+    m.spring("s", "ground", "rocker", stiffness=50.0, damping=2.0, length=0.7, at1=(1, 1, 0), at2=(2, 0, 0))
+    return m.build().free("coupler.mass")
+
+
+def test_equilibria_from_sums_are_those_of_the_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At rest in a batch, with stability, and in steady motion, whose drive is found."""
+    masses, sought = {"coupler.mass": np.array([1.0, 2.5])}, {"rates": {"A": 3.0}, "q": {"A": 0.7}}
+
+    def both() -> tuple[cd.Equilibrium, cd.Equilibrium]:
+        model = held_linkage()
+        return cd.equilibrium(model.at(masses)), cd.equilibrium(model, strict=False, **sought)
+
+    expected = both()
+    monkeypatch.setattr(large, "LOOP_PAST", 0)
+    monkeypatch.setattr(statics, "balance", None)
+    monkeypatch.setattr(stability, "resistance", None)
+    for found, known in zip(both(), expected, strict=True):
+        for name in ("q", "v", "a", "tau", "multipliers", "eigenvalues"):
+            np.testing.assert_allclose(getattr(found, name), getattr(known, name), rtol=1e-7, atol=1e-7)
+        assert (found.kind == known.kind).all() and (found.is_steady == known.is_steady).all()

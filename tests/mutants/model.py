@@ -10,6 +10,24 @@ TABLE = "identity/test_joint_table.py"
 
 MUTANTS: list[Mutant] = [
     *changes(
+        "model/constraint_table.py", "model/test_constraint_kinds.py",
+        ("slip = first - second", "slip = first", "a wheel on a moving body slips"),
+        ("gap = e[\"radius2\"] - e[\"radius\"] - apart if inside else apart - e[\"radius\"] - e[\"radius2\"]\n        first, second", "gap = apart - e[\"radius\"] - e[\"radius2\"]\n        first, second", "a ball in a bowl is outside of it"),
+        ("point = c + e[\"radius\"] * cross(a, longitudinal)", "point = c - e[\"radius\"] * cross(a, longitudinal)", "a wheel touches with its highest point"),
+    ),
+    *changes(
+        "model/constraint_table.py", "closed_form/test_known_machines.py",
+        ("arctan2(R[1, 0] - R[0, 1], R[0, 0] + R[1, 1])", "R[1, 0]", "a constant-velocity joint that is one of Cardan's"),
+    ),
+    *changes(
+        "model/constraint.py", "model/test_constraint_kinds.py",
+        ("function=self.function if element.is_freed else element.row(self.row))", "function=self.function)", "a settled model keeps the old number of a constraint"),
+    ),
+    *changes(
+        "model/force.py", "model/test_constraint_kinds.py",
+        ("-ca.jtimes(first, whole, rate), -ca.jacobian(value, s)]", "ca.jtimes(first, whole, rate), -ca.jacobian(value, s)]", "a relation's acceleration with the wrong sign"),
+    ),
+    *changes(
         "model/table.py", "machines/test_tables.py",
         ("row = row + step * (find(row + step) < x)", "row = row + step * (find(row) < x)", "a table with uneven points searches in the wrong interval"),
         ("return value + turns * self._integral_of_period if", "return value if", "the integral of a periodic table forgets its turns"),

@@ -406,6 +406,7 @@ class Model:
     def _bound(self, p: np.ndarray) -> Model:
         bound = replace(self, values=p)
         bound.__dict__["unbound"] = self.unbound
+        bound.__dict__.update({name: self.__dict__[name] for name in ("laws", "lawful_rows") if name in self.__dict__})
         return bound
 
     @cached_property

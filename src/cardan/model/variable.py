@@ -21,7 +21,7 @@ class Variable:
     `value` (size,) is the nominal one, at which runs begin. `rate` is None for one that is held, else a function of an
     instant that returns the rates (size,), in `unit`/s. `slope` is the name of the variable that is the rate of an
     input which is given by straight lines over time. One that is sampled takes the value `update` of the instant every
-    `every` seconds.
+    `every` seconds. `element` is the name of the element of the mechanism that brings it with it, if one does.
     """
 
     name: str
@@ -31,6 +31,7 @@ class Variable:
     slope: str = ""
     every: float = 0.0
     update: Callable[[Any], Any] | None = field(default=None, repr=False)
+    element: str = ""
 
     def with_law(self, controllers: Mapping[str, Any]) -> Variable:
         """The same with its rate or update from the controller, by name, that it belongs to, as `build` traced it."""

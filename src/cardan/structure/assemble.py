@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     Start = ArrayLike | Mapping[str, Any] | State | str | None
 
 TOLERANCE = 1e-12
+FEW_STATES = 64  # of a large mechanism whose rows are computed one by one
 ITERATIONS = 200
 LONGEST_STEP = 0.5  # rad or m, of the whole tree together
 STEEP = 1e3  # times a row: a steeper residual is that of directions that are opposite
@@ -175,11 +176,46 @@ def closed_start(model: Model) -> tuple[Model, np.ndarray]:
 
 
 def constraint_kernels(model: Model) -> tuple[Any, Any]:
-    """Compiled residual (phi, its derivative) and velocity rows (J, beta), both of all rows."""
-    return (
-        _CONSTRAINTS.find(model, "residual", lambda: compile_quantity(model, constraint_residual(model), "tree")),
-        _CONSTRAINTS.find(model, "rows", lambda: compile_quantity(model, constraint_rows(model), "tree")),
-    )
+    """Residual (phi, its derivative) and velocity rows (J, beta), both of all rows, as functions of `q, (t)`."""
+    if has_sparse_rows(model):
+        return _FromSparse(model, "residual"), _FromSparse(model, "rows")
+    return _compiled(model, "residual"), _compiled(model, "rows")
+
+
+def _compiled(model: Model, what: str) -> Any:
+    written = constraint_residual if what == "residual" else constraint_rows
+    return _CONSTRAINTS.find(model, what, lambda: compile_quantity(model, written(model), "tree"))
+
+
+class _FromSparse:
+    """The same of a large mechanism from its sparse rows, state by state: nothing is compiled for a few states."""
+
+    def __init__(self, model: Model, what: str) -> None:
+        self.model, self.what = model, what
+
+    def __call__(self, q: Any, *time: Any, threads: Any = None) -> tuple[Any, Any]:
+        """At configurations (..., nq), times (...), s."""
+        model = self.model
+        if isinstance(q, np.ndarray | list | tuple) and threads is None:
+            at, t = np.asarray(q, dtype=float), np.asarray(time[0] if time else 0.0, dtype=float)
+            batch = np.broadcast_shapes(at.shape[:-1], t.shape, model.batch if model.values is not None else ())
+            if at.shape[-1:] == (model.nq,) and np.prod(batch) <= FEW_STATES and np.isfinite(at).all():
+                return self._states(np.broadcast_to(at, (*batch, model.nq)), np.broadcast_to(t, batch))
+        found: tuple[Any, Any] = _compiled(model, self.what)(q, *time, threads=threads)
+        return found
+
+    def _states(self, q: np.ndarray, t: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        found = []
+        for at in np.ndindex(*q.shape[:-1]):
+            rows = sparse_rows(self.model.one_of(at) if self.model.values is not None else self.model)
+            if self.what == "residual":
+                C = rows.residual(q[at], float(t[at]))[1]
+                found.append((rows.gaps(q[at], float(t[at])), rows.in_tree(C, q[at])))
+            else:
+                C, beta = rows.velocity(q[at], float(t[at]))
+                found.append((rows.in_tree(C, q[at]), rows.of_model(beta)))
+        first, second = (np.array(x).reshape(*q.shape[:-1], *x[0].shape) for x in zip(*found, strict=True))
+        return first, second
 
 
 def opened(model: Model, q: np.ndarray, t: np.ndarray, p: np.ndarray | None = None) -> np.ndarray:

@@ -23,6 +23,7 @@ import numpy as np
 
 from cardan.algebra.free_number import nominal
 from cardan.algebra.matrix import Matrix
+from cardan.analysis.statics.large_balance import is_large_balance, large_balance
 from cardan.formulation.derivative import PARAMETERS
 from cardan.formulation.dynamics import inverse_dynamics, parts_at, time_of, time_port
 from cardan.formulation.formulation import Formulation
@@ -199,7 +200,13 @@ class Directions:
         count, m, nv = rows.shape
         if m == 0 or nv == 0:
             return cls(np.broadcast_to(np.diag(D), (count, nv, nv)), np.zeros((count, nv, m)))
-        U, s, Vt = np.linalg.svd(np.nan_to_num(rows * D, posinf=0.0, neginf=0.0))
+        real = (rows != 0).any(axis=(0, 2))  # of a planar mechanism most rows are zero
+        if not real.all() and real.any():
+            some = cls.of(rows[:, real], D)
+            inverse = np.zeros((count, nv, m))
+            inverse[:, :, real] = some.inverse
+            return cls(some.null, inverse)
+        U, s, Vt = np.linalg.svd(np.nan_to_num(rows * D, posinf=0.0, neginf=0.0), full_matrices=m < nv)
         padded = np.zeros((count, nv))
         padded[:, : s.shape[1]] = s
         is_null = padded <= RANK * np.maximum(s[:, :1], 1e-300)
@@ -377,10 +384,12 @@ def _response(
 
 def _parts(task: Task, model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, lam: np.ndarray) -> Parts:
     """Evaluate the balance with its derivatives: one kernel."""
+    by_p = any(np.any(c.p) for c in task.changes)
+    if not by_p and not np.any(task.wrenches) and is_large_balance(model, task.formulation):
+        return Parts(task.model, *large_balance(model, task.t, task.moving, q, v, a, lam))
     quantity = balance(task.model, task.formulation, task.moving)
     given = {"q": q, "v": v, "a": a, "lam": lam, "wrenches": task.wrenches}
     args = [given[name] for name in quantity.inputs if name in given]
-    by_p = any(np.any(c.p) for c in task.changes)
     by = tuple(name for name in ("q", "v", "a", "lam") if name in quantity.inputs)
     with np.errstate(all="ignore"):
         found = with_derivatives(

@@ -14,6 +14,7 @@ import numpy as np
 
 from cardan.algebra.free_number import nominal
 from cardan.analysis.statics.balance import Point, displacement_sizes, point_at, resistance
+from cardan.analysis.statics.large_balance import is_large_balance, large_balance
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.tree import RATES
 from cardan.functions.derivatives import with_derivatives
@@ -55,6 +56,10 @@ def _inertia_and_damping(point: Point) -> tuple[np.ndarray, np.ndarray]:
     M = np.asarray(tree_kernel(model, "mass_matrix")(point.q))
     if not model.has_loads:
         return M, np.zeros_like(M)
+    if is_large_balance(model, task.formulation):
+        still = np.zeros_like(point.v)
+        none = np.zeros((len(point.q), len(model.rows)))
+        return M, large_balance(model, task.t, True, point.q, still, still, none)[1]["v"][:, : model.nv]
     args = (point.q, np.zeros_like(point.v), *time_argument(model, task.t))
     written = resistance(task.model, task.formulation)
     return M, with_derivatives(task.owner, model, "v", "tangent", written, task.formulation, args)["v"]

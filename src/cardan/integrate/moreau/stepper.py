@@ -34,9 +34,9 @@ from cardan.integrate.stepper import States
 from cardan.program.march import March
 from cardan.structure.laws import gaps_and_rates
 
-PASSES = 24  # for one step; then it is taken with the forces found so far
+PASSES = 60  # for one step; then it is taken with the forces found so far
 AFRESH = 8  # passes after which the forces begin with zero again
-STALLED = 4, 0.9  # passes after which a step is taken if the last one left more than this part of the residual
+STALLED = 4, 0.9  # passes after which a step is taken if the last left more than this part of a residual that will do
 FOUND = 1e-12  # relative residual at which forces are found
 VIOLATED = 1e-7  # m or rad
 MORE = ("force", "restoring", "tries", "left")
@@ -96,6 +96,7 @@ class MoreauKernels(ExplicitKernels):
             start = where(fresh, 0.0, s.force), where(fresh, 0.0, s.restoring)
             forces, left, largest = self._forces(terms, start if marches else None)
             stalls = ca.logic_and(s.tries >= STALLED[0], largest > STALLED[1] * s.left)
+            stalls = ca.logic_and(stalls, largest <= SOLVABLE)
             over = ca.logic_or(s.tries >= PASSES - 1, stalls)
             ready = ca.logic_or(largest <= FOUND, over) if marches else ca.SX(1)
         length = where(ready, h, 0.0) if marches and self._m else h
