@@ -119,6 +119,23 @@ def test_a_regulator_of_a_linear_model_in_one_line():
     assert np.allclose(np.stack([run["x.rate"], run["motor.current"]], axis=-1), end, rtol=0, atol=1e-6)
 
 
+def test_filters_and_delays():
+    """An RC filter of a step, one of second order with a zero, and a sine that comes late."""
+    m = slider()
+    m.filter("rc", lambda s: 1.0 + 0 * s.t, [1], [0.5, 1])
+    m.filter("second", lambda s: 1.0, [2, 3], [2, 1, 4])
+    m.delay("late", lambda s: ca.sin(2 * s.t), 0.3, order=4)
+    run = cd.simulate(m.build(), 10.0, samples=101)
+    assert np.abs(run["rc"] - (1 - np.exp(-run.time / 0.5))).max() < 1e-7
+    assert np.abs(run["second"] - signal.step(([2, 3], [2, 1, 4]), T=run.time)[1]).max() < 1e-6
+    assert np.abs(run["late"] - np.sin(2 * (run.time - 0.3)))[20:].max() < 1e-4
+    for more in ({"numerator": [1, 1], "denominator": [1, 1]}, {"numerator": [1], "denominator": [0, 1]}):
+        with pytest.raises(cd.ModelError, match="filter 'bad': the degree"):
+            m.filter("bad", lambda s: 1.0, **more)
+    with pytest.raises(cd.ModelError, match="delay 'bad': delay must be above 0"):
+        m.delay("bad", lambda s: 1.0, 0.0)
+
+
 def test_all_formulations_have_the_same_controller():
     """A law with a state that sees points, rates, a cut joint and time, on two joints and a body of a loop."""
     m = mechanisms.four_bar()
@@ -164,6 +181,11 @@ class Remembers:
         self.count += 1
         return -s.coordinate("x") if self.count % 10 == 0 else 0.0
 
+    def as_drive(self, t, q, v):
+        """The same as a drive."""
+        self.count += 1
+        return -q if self.count % 10 == 0 else 0.0
+
 
 def test_state_in_python_is_refused():
     """In attributes, lists and variables of the function around it; also where two runs agree, and without source."""
@@ -181,6 +203,10 @@ def test_state_in_python_is_refused():
         m.controller("c", "x", law)
         with pytest.raises(cd.ModelError, match=r"controller 'c': .*states="):
             m.build()
+    m = slider()
+    m.drive("e", "x", keeper.as_drive)
+    with pytest.raises(cd.ModelError, match=r"drive 'e': its function changes 'self.count'.*states="):
+        m.build()
 
 
 @pytest.mark.parametrize(

@@ -20,6 +20,7 @@ from cardan.model.control_law import ControlLaw
 from cardan.model.controller import Controller, ControllerPart, PreviousValue
 from cardan.model.elements import Elements, read_armature, read_name
 from cardan.model.field import dimensions, frozen
+from cardan.model.held_state import refuse_held_state
 from cardan.model.html import mechanism_html, thumbnail
 from cardan.model.idle_data import idle_data
 from cardan.model.inertia import check_inertia, read_inertia
@@ -29,6 +30,7 @@ from cardan.model.model import Actuator, Model, State
 from cardan.model.named_state import degrees_hint, likely_degrees
 from cardan.model.parameter import variable_parameters
 from cardan.model.pose import Pose, numbers, read_pose, unit_quaternion
+from cardan.model.signal_filter import FilterRates, coefficients, pade
 from cardan.model.tree import (
     GROUND,
     Tree,
@@ -466,6 +468,9 @@ class Mechanism(ConstraintElements):
         interval = 0.0 if every is None else float(numbers(owner, "every", every, ()))
         if every is not None and not (interval > 0 and callable(update)):
             raise ModelError(f"{owner}: every must be above 0 s and update a function, got {every!r} and {update!r}")
+        for function in (rate, update):
+            if function is not None:
+                refuse_held_state(owner, function, "mechanism.variable(...)")
         slope = f"{name}.slope" if linear else ""
         if linear:
             self._claim_variable(slope)
@@ -473,6 +478,48 @@ class Mechanism(ConstraintElements):
             rate = lambda s: s[slope]
         self._variables[name] = Variable(name, start, unit, rate, slope, interval, update)
         return name
+
+    def filter(self, name: str, signal: Callable[[Any], Any], numerator: Any, denominator: Any, unit: str = "") -> str:
+        """Add a signal through a transfer function, as a variable with this name, and return the name.
+
+        Args:
+            name: unique among variables; more states are in "name.chain".
+            signal: function of an instant that returns a number.
+            numerator: coefficients by falling powers of s, of a lower degree than the denominator.
+            denominator: likewise; `[1], [T, 1]` is a filter of first order with the time constant T, s.
+            unit: SI unit of the variable.
+
+        """
+        owner = f"filter {name!r}"
+        if not callable(signal):
+            raise ModelError(f"{owner}: signal must be a function of an instant, got {signal!r}")
+        a, b = coefficients(owner, numerator, denominator)
+        chain = f"{name}.chain"
+        self.variable(name, 0.0, unit=unit, rate=FilterRates(name, chain, signal, a, b, 0, 1))
+        if len(a) > 1:
+            rest = FilterRates(name, chain, signal, a, b, 1, len(a))
+            self.variable(chain, np.zeros(len(a) - 1), rate=rest)
+        return name
+
+    def delay(self, name: str, signal: Callable[[Any], Any], delay: float, *, order: int = 3, unit: str = "") -> str:
+        """Add a signal that comes late, by Pade's approximation, as a variable with this name; return the name.
+
+        It is good up to about `order / delay` rad/s; it is 0 before, and rings after a jump of the signal. Sampled
+        signals are delayed exactly: `every=` and `delay=` of `controller`.
+
+        Args:
+            name: unique among variables; more states are in "name.chain".
+            signal: function of an instant that returns a number.
+            delay: s.
+            order: number of states, at least 2.
+            unit: SI unit of the variable.
+
+        """
+        owner = f"delay {name!r}"
+        late = float(numbers(owner, "delay", delay, ()))
+        if not late > 0 or not isinstance(order, int) or not 2 <= order <= 10:
+            raise ModelError(f"{owner}: delay must be above 0 s, order from 2 to 10, got {delay!r} and {order!r}")
+        return self.filter(name, signal, *pade(late, order), unit=unit)
 
     def _claim_variable(self, name: str) -> None:
         read_name("variable", name)
