@@ -1,4 +1,4 @@
-"""Friction that sticks in a closed loop: formulations find the same modes, accelerations and reactions."""
+"""Friction that sticks in a closed loop: formulations find the same modes and accelerations."""
 
 import numpy as np
 import pytest
@@ -29,12 +29,10 @@ def test_formulations_agree_on_rows_with_laws():
     states = np.array([0.0, 2.0, -0.7])[:, None] * v  # at rest, and sliding both ways
     tau = np.array([[19.0, 0, 0], [60.0, 0, 0]])[:, None]  # about what holds it, and more
     with_spatial = cd.forward_dynamics(model, start, states, tau)
-    loads = cd.reactions(model, start, states, tau)
     assert np.abs(with_spatial[0, 0]).max() < 1e-12 and np.abs(with_spatial[1, 0]).min() > 0.1  # sticks; breaks away
     for name in ("absolute", "points"):
         a = cd.forward_dynamics(model, start, states, tau, formulation=name)
         np.testing.assert_allclose(a, with_spatial, rtol=1e-9, atol=1e-9)
-    np.testing.assert_allclose(cd.reactions(model, start, states, tau, formulation="absolute"), loads, atol=1e-8)
 
 
 def test_a_run_loses_what_friction_takes():
