@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -252,6 +253,32 @@ def test_a_disc_that_falls_over_says_so() -> None:
         cd.simulate(model, 1.0, q)
     with pytest.raises(cd.InputError, match="simulate: at the start wheel on plane 'rim', normal has no finite value"):
         cd.simulate(model, 1.0, np.array([0, 0, 0, np.sqrt(0.5), np.sqrt(0.5), 0, 0]))
+
+
+def test_forces_that_blades_of_one_axle_share_are_told() -> None:
+    m = cd.Mechanism("sledge")
+    m.body("sledge", mass=2.0, com=(0.3, 0, 0), inertia=(0.1, 0.1, 0.2))
+    m.joint("ice", cd.Planar(), m.ground, "sledge")
+    for name, y in (("left", 0.2), ("right", -0.2)):
+        m.knife_edge(name, "sledge", at1=(0, y, 0))
+    m.knife_edge("tail", "sledge", at1=(-1, 0, 0))
+    run = cd.simulate(m.build(), 0.1, v0={"ice": [1.0, 0.0, 0.0]}, samples=2)
+    with pytest.warns(RuntimeWarning, match="the force of 'left: lateral' is one possible answer, not determined"):
+        assert np.isfinite(run["left.force"]).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(run["tail.force"]).all() and np.isfinite(run["left.force"]).all()
+
+
+def test_a_prescribed_motion_is_exact_whatever_its_steps() -> None:
+    m = cd.Mechanism("crank", gravity=(0, -9.81, 0))
+    m.body("crank", mass=1.0, com=(0.3, 0, 0), inertia=(0.1, 0.1, 0.2))
+    m.joint("shaft", cd.Revolute(), m.ground, "crank")
+    m.motion("turn", "shaft", lambda t: 2 * ca.sin(9 * t))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = cd.simulate(m.build(), 2.0, assemble=True, samples=9)
+    close(run["shaft.coordinate"], 2 * np.sin(9 * run.time), 1e-12)
 
 
 def test_a_cam_from_a_table_is_that_of_its_function() -> None:
