@@ -68,7 +68,7 @@ class NamedQuantity:
 
 
 _NAMED: Slot[None, dict[str, NamedQuantity]] = Slot("what can be read off a run, by name")
-_SHARED: Slot[tuple[int, ...], bool] = Slot("rows whose forces were read")
+_SHARED: Slot[tuple[str, ...], bool] = Slot("rows that share forces, of which was told")
 _SHARING: Slot[None, Redundancy] = Slot("rows that depend on one another")
 _KERNELS: KernelSlot[str] = KernelSlot("readings of force elements and cut joints")
 
@@ -205,18 +205,18 @@ def _part(what: str, place: Any) -> Callable[[Trajectory], np.ndarray]:
 def _shared(
     model: Model, rows: list[int], of: Callable[[Trajectory], np.ndarray]
 ) -> Callable[[Trajectory], np.ndarray]:
-    """The same values; the first time they are read, warn if other rows share the forces of some of `model.rows`."""
+    """The same values; warn, once, if other rows share the forces of these of `model.rows`."""
+
+    names = {model.rows[k].name for k in rows}
 
     def read(run: Trajectory) -> np.ndarray:
-        if _SHARED.first_time(model, tuple(rows)):
-            names = {model.rows[k].name for k in rows}
-            for group in _SHARING.find(model, None, lambda: redundancy(model)).groups:
-                if len(group) > 1 and names.intersection(group):
-                    warn_outside(
-                        f"model {model.name!r}: the force of {', '.join(map(repr, sorted(names.intersection(group))))} "
-                        f"is one possible answer, not determined: {', '.join(map(repr, group))} depend on one another, "
-                        "and only all of them together are known; leave rows out by holds=, or make a part compliant"
-                    )
+        for group in _SHARING.find(model, None, lambda: redundancy(model)).groups:
+            if len(group) > 1 and names.intersection(group) and _SHARED.first_time(model, group):
+                warn_outside(
+                    f"model {model.name!r}: the forces of {', '.join(map(repr, group))} are one possible answer: these "
+                    "constraints depend on one another, and only all of them together are known; leave rows out by "
+                    "holds=, or make a part compliant"
+                )
         return of(run)
 
     return read
