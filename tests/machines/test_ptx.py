@@ -8,7 +8,9 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tests.ptx import ARCHITECTURES, NO_PTXAS, assemble, collected, fault, find_ptxas, functions_of_a_state, make
+from tests.ptx import (
+    ARCHITECTURES, NO_PTXAS, assemble, collected, fault, find_ptxas, functions_of_a_state, make, sliding_block,
+)  # fmt: skip
 
 import cardan as cd
 from cardan import mechanisms
@@ -29,6 +31,7 @@ def sample():
         raise Stop
 
     small, large, still = mechanisms.double_pendulum().build(), mechanisms.chain(6).build(), np.zeros(6)
+    block = sliding_block().build()
     event, z = cd.Event("turns", lambda now: now.v[0]), still[:2]
     calls = {
         "graph": lambda: cd.forward_dynamics(small, z, z),
@@ -39,6 +42,8 @@ def sample():
         "march of fixed steps": lambda: cd.simulate(small, 1.0, method="rk4", step=0.1),
         "implicit march": lambda: cd.simulate(small, 1.0, method="alpha", step=0.1),
         "march of a schedule": lambda: cd.simulate(large, 1.0, method="rk4", step=0.1),
+        "march with modes": lambda: cd.simulate(block, 1.0),
+        "march of Moreau's rule": lambda: cd.simulate(block, 1.0, method="moreau", step=0.1),
     }
     programs = {}
     with pytest.MonkeyPatch.context() as patch, collected() as found:
@@ -55,6 +60,7 @@ def sample():
 KINDS = {
     "graph": "Graph", "schedule": "Schedule", "stages": "Stages", "march": "March", "march with events": "March",
     "march of fixed steps": "March", "implicit march": "March", "march of a schedule": "March",
+    "march with modes": "March", "march of Moreau's rule": "March",
 }  # fmt: skip
 
 
