@@ -192,3 +192,16 @@ def test_a_screw_locks_itself_under_its_load():
     assert a[1] > 0 and abs(run.v[1, -1, 0]) < 1e-14
     np.testing.assert_allclose(run.q[1, -1], -(2.0**2) / 2 / a[1], rtol=1e-8)
     assert run.events[0].time == pytest.approx(2.0 / a[1], rel=1e-8)
+
+
+def test_bounces_at_any_limit_come_to_rest():
+    m = cd.Mechanism("ball")
+    m.body("ball", mass=1.0)
+    m.joint("x", cd.Prismatic(axis=(0, 0, 1)), "ground", "ball", start=1.0)
+    m.stop("floor", "x", lower=-0.6, restitution=0.02)
+    rng = np.random.default_rng(3)
+    lower, e = rng.uniform(-5.0, 0.9, 16), 10 ** rng.uniform(-3, -0.5, 16)
+    balls = m.build().free("floor.lower", "floor.restitution").at({"floor.lower": lower, "floor.restitution": e})
+    run = cd.simulate(balls, 4.0, samples=3)
+    assert np.allclose(run.q[:, -1, 0], lower, rtol=0, atol=1e-9) and not run.v[:, -1].any()
+    assert len(run.events) < 16 * 60  # they do not bounce by their rounding for ever

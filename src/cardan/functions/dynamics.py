@@ -401,7 +401,7 @@ def joint_wrenches(
         whole = written(model, tree_quantity(found, "joint_wrenches"))
         args = (q, v, a, wrenches, *time_argument(model, t))
         return with_derivatives("joint_wrenches", model, by, chart, whole, found, args, out=out, threads=threads)
-    if model.forces:
+    if model.has_loads:
         kernel = _joint_wrench_kernel(model, formulation_of(model, formulation))
         return given("joint_wrenches", out, kernel(q, v, a, wrenches, *time_argument(model, t), threads=threads))
     if any(map(is_device_array, (q, v, a, wrenches))):

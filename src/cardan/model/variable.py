@@ -7,8 +7,8 @@ the built model.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ class Variable:
     `value` (size,) is the nominal one, at which runs begin. `rate` is None for one that is held, else a function of an
     instant that returns the rates (size,), in `unit`/s. `slope` is the name of the variable that is the rate of an
     input which is given by straight lines over time. One that is sampled takes the value `update` of the instant every
-    `every` seconds.
+    `every` seconds. `element` is the name of the element of the mechanism that brings it with it, if one does.
     """
 
     name: str
@@ -31,6 +31,16 @@ class Variable:
     slope: str = ""
     every: float = 0.0
     update: Callable[[Any], Any] | None = field(default=None, repr=False)
+    element: str = ""
+
+    def with_law(self, controllers: Mapping[str, Any]) -> Variable:
+        """The same with its rate or update from the controller, by name, that it belongs to, as `build` traced it."""
+        changed: dict[str, Any] = {}
+        for what in ("rate", "update"):
+            part: Any = getattr(self, what)
+            if hasattr(part, "controller"):
+                changed[what] = replace(part, controller=controllers[part.controller.name])
+        return replace(self, **changed) if changed else self
 
     @property
     def owner(self) -> str:

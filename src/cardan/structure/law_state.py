@@ -107,10 +107,15 @@ class ModeLaws:
         return p
 
     def rounding(self, q: np.ndarray) -> np.ndarray:
-        """Rounding (k, m) of the gaps of rows; none of a joint's own coordinate."""
-        rows = [row for element in self.model.laws for row in element.rows]
-        composed = np.array([not isinstance(row, Coupling) for row in rows])
-        return np.where(composed, 2 * EPS * np.maximum(np.abs(q).max(axis=1, initial=1.0), 1.0)[:, None], 0.0)
+        """Rounding (k, m) of the gaps of rows at configurations q (k, nq)."""
+        found = np.repeat(
+            2 * EPS * np.maximum(np.abs(q).max(axis=1, initial=1.0), 1.0)[:, None], len(self.table), axis=1
+        )
+        for r, row in enumerate(row for element in self.model.laws for row in element.rows):
+            if isinstance(row, Coupling):  # at its limit a coordinate is as large as the limit
+                joints = [self.model.joints[j].name for j in row.joints]
+                found[:, r] = 2 * EPS * sum(np.abs(q[:, self.model.q_slice(joint)]).sum(axis=1) for joint in joints)
+        return found
 
     def bouncing(self, s: LawState, q: np.ndarray) -> np.ndarray:
         """Restitutions (k, m): none where a bounce would be lost in rounding."""
