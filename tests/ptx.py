@@ -55,7 +55,7 @@ def sliding_block() -> cd.Mechanism:
     m = cd.Mechanism("block", gravity=(0, 0, 0))
     m.body("block", mass=1.0, inertia=(0.1, 0.1, 0.1))
     m.joint("slide", cd.Prismatic(axis=(1, 0, 0)), m.ground, "block")
-    m.friction("rub", "slide", coulomb=0.4)
+    m.friction("rub", "slide", coulomb=0.4, stick=True)
     m.stop("end", "slide", lower=-0.5, upper=0.5, restitution=0.6)
     pull = cd.table(np.linspace(-1, 1, 9), np.linspace(1, -1, 9) ** 3)
     m.drive("pull", "slide", lambda t, q, v: 5 * pull(q))
