@@ -14,7 +14,7 @@ m = vehicle(base=base, track=track, radius=radius)
 m.motion("driver", "column", steering)
 m.shape(m.ground, cd.shape.Box((90, 0.15, 0.01), at=(40, 1.75, 0), colour="white"))
 model = m.build()
-run = cd.simulate(model, 4.0, v0={"road": (speed, 0, 0)}, assemble=True, samples=401)
+run = cd.simulate(model, 4.0, v0={"road": (speed, 0, 0)}, assemble=True, max_step=0.05, samples=401)
 shown = ("column.coordinate", "road.coordinate", "rear left tyre.force")
 run.page("lane_change.html", *shown, simulate=False, overwrite=True)
 
