@@ -177,6 +177,20 @@ def reactions(model: Model, formulation: Formulation, rows: Sequence[int]) -> Qu
     return Quantity("reactions", load_ports(model, True), (("f", _per_joint),), write=write)
 
 
+def motion_and_reactions(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
+    """Accelerations (nv,) of the tree's coordinates and wrenches (number of joints, 6) of `reactions`, at once."""
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        def answer(parts: Parts, vdot: Matrix, lam: Matrix, power: Matrix) -> list[Matrix]:
+            wrenches = formulation.wrenches(parts, vdot, _every(parts, rows, lam))
+            return [formulation.tree_accelerations(parts, vdot), wrenches]
+
+        return solved(model, formulation, rows, inputs, answer)
+
+    outputs = (("a", per_velocity), ("f", _per_joint))
+    return Quantity("motion_and_reactions", load_ports(model, True), outputs, write=write)
+
+
 def reactions_in_plane(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
     """The part in the plane (`model.plane.in_plane`) of the wrenches (number of joints, 6) of all joints."""
     every, projectors = reactions(model, formulation, rows), in_plane(model)
