@@ -429,7 +429,7 @@ class Mechanism(ConstraintElements):
                 before = full
         for full in own:
             self._claim_variable(full)
-        self._variables |= own
+        self._variables |= {full: replace(variable, element=c.name) for full, variable in own.items()}
 
     @property
     def controllers(self) -> tuple[Controller, ...]:
