@@ -190,7 +190,7 @@ def warn_of_energy(run: Trajectory, balance: EnergyBalance, integrator: Integrat
         how = f"with rtol={request.rtol:g} and atol={request.atol:g}; tighten them, or take another method"
     else:
         how = f"with step={request.step} s; take a shorter step"
-    if not integrator.for_stiff:
+    if not integrator.for_stiff and not run.model.laws:
         how += "; method='alpha' steps over fast vibration"
     warnings.warn(
         f"simulation of {run.model.name!r}{system}: {balance.error:.3g} J, {part:.2g} percent of the energy exchanged "

@@ -257,10 +257,10 @@ class ModeLaws:
         names = ", ".join(map(repr, friction or self.names))
         told = "several" if found.found[k] else "no"
         state = np.array2string(np.asarray(q)[k], precision=6, separator=", ", max_line_width=1000)
-        return (
-            f"{told} {what} of the rows with laws fit (Painleve's paradox, or jamming), with {names} at q = {state}; "
-            "lower the friction, or make the contact compliant"
-        )
+        cause, remedy = "(Painleve's paradox, or jamming)", "lower the friction, or make the contact compliant"
+        if not friction:
+            cause, remedy = "(a motion or a loop drives against a stop or a lock)", "let it give way, or stop in time"
+        return f"{told} {what} of the rows with laws fit {cause}, with {names} at q = {state}; {remedy}"
 
 
 def law_rows_of(model: Model, formulation: Formulation) -> ModeLaws:
