@@ -79,7 +79,7 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "results/energy_balance.py", CHANGES,
-        ("W = W + jump_energies(run, kept)[:, :n]", "W = W + 0.0", "energy of changes is not counted"),
+        ("W = W + by_jumps[:, :n]", "W = W + 0.0", "energy of changes is not counted"),
     ),
     *changes(
         "integrate/kernel.py", "model/test_keys.py",
