@@ -338,3 +338,39 @@ def test_a_ball_that_slips_ends_up_rolling() -> None:
     close(run.velocity("ball")[[1, -1], 0], [3.0 - 0.25 * 0.2 * 9.81, 3.0 * 5 / 7], 1e-6)
     with pytest.raises(cd.ModelError, match=r"sphere on plane 'x': static and restitution need friction"):
         m.roll("x", "ball", m.ground, radius=0.1, restitution=0.5)
+
+
+def test_a_wheel_that_lies_flat_and_may_slip_is_told() -> None:
+    m = cd.Mechanism("hoop")
+    m.body("hoop", mass=2.0, inertia=cd.inertia.cylinder(2.0, 0.3, 0.02, axis="y"))
+    m.joint("float", cd.Free(), m.ground, "hoop")
+    m.roll("rim", "hoop", m.ground, radius=0.3, axis=(0, 1, 0), friction=0.5)
+    flat = [0, 0, 0.3, np.sqrt(0.5), np.sqrt(0.5), 0, 0]
+    for way in ({}, {"method": "moreau", "step": 0.1}):
+        with pytest.raises(cd.CardanError, match="'rim.*no finite value.*a wheel that lies flat"):
+            cd.simulate(m.build(), 1.0, flat, **way)
+
+
+SLOPE = 0.3  # rad
+SHARES = {
+    "solid cylinder": (cd.inertia.cylinder(2.0, 0.1, 0.4, axis="y")[1, 1], 2 / 3, True),
+    "thin hoop": (2.0 * 0.1**2, 1 / 2, True),
+    "ball": (0.4 * 2.0 * 0.1**2, 5 / 7, False),
+}
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_down_a_slope(name: str) -> None:
+    """Acceleration along the slope is 2/3, 1/2, 5/7 of g sin; friction makes up for the rest, and does no work."""
+    inertia, share, is_wheel = SHARES[name]
+    down, normal = np.array([np.cos(SLOPE), 0, -np.sin(SLOPE)]), np.array([np.sin(SLOPE), 0, np.cos(SLOPE)])
+    m = cd.Mechanism("slope", gravity=(0, 0, -9.81))
+    m.body("roller", mass=2.0, inertia=(inertia, inertia, inertia))
+    m.joint("float", cd.Free(), m.ground, "roller")
+    m.roll("road", "roller", m.ground, radius=0.1, axis=(0, 1, 0) if is_wheel else None, normal=normal)
+    q = [*(0.1 * normal), 1, 0, 0, 0]
+    model = m.build()
+    a = cd.forward_dynamics(model, q, np.zeros(6))
+    pull = 9.81 * np.sin(SLOPE)
+    np.testing.assert_allclose(a[3:], share * pull * down, atol=1e-12)
+    np.testing.assert_allclose(a[:3], [0, share * pull / 0.1, 0], atol=1e-10)
