@@ -20,6 +20,7 @@ from cardan.io.yaml.write import write_yaml
 from cardan.model import constraint_table
 from cardan.model.constraint_table import CONSTRAINTS
 from cardan.model.force import BodyPose
+from cardan.model.pitch_curve import pitch_curve
 
 from ..trees import close
 
@@ -374,3 +375,19 @@ def test_down_a_slope(name: str) -> None:
     pull = 9.81 * np.sin(SLOPE)
     np.testing.assert_allclose(a[3:], share * pull * down, atol=1e-12)
     np.testing.assert_allclose(a[:3], [0, share * pull / 0.1, 0], atol=1e-10)
+
+
+def test_a_roller_on_the_profile_of_a_cam() -> None:
+    """On an eccentric circle: its centre goes round on a larger one. A hollow that is too narrow is refused."""
+    e, R, r = 0.2, 0.8, 0.3
+    circle = lambda size: lambda a: e * ca.cos(a) + ca.sqrt(size**2 - (e * ca.sin(a)) ** 2)
+    pitch = pitch_curve("cam", circle(R), r)
+    angle = np.linspace(-4.0, 4.0, 31)
+    close(pitch(angle), np.array([float(circle(R + r)(a)) for a in angle]), 1e-11)
+    m = cd.Mechanism("hollow")
+    m.body("cam", mass=1.0, inertia=(1, 1, 1))
+    m.joint("shaft", cd.Revolute(), m.ground, "cam")
+    wavy = lambda a: R + 0.1 * ca.cos(5 * a)  # hollow with a radius of 0.27
+    with pytest.raises(cd.ModelError, match=r"cam 'c': a roller of radius 0\.3 m does not follow .* hollow"):
+        m.cam("c", "ground", "cam", wavy, roller=r)
+    assert abs(pitch_curve("cam", wavy, 0.2)(0.0) - (R + 0.1 + 0.2)) < 1e-9
