@@ -247,6 +247,16 @@ class ModeLaws:
         last, rest = self.impact(replace(s, u=s.u + np.einsum("kij,kj->ki", s.W, P)), closed, 0 * e)
         return P + last, rest if found is None else replace(rest, found=rest.found & found.found)
 
+    def nowhere(self, s: LawState) -> str:
+        """Which gap has no value at one of the states, as that of a wheel that lies flat; empty where all have."""
+        wrong = np.argwhere(~np.isfinite(s.phi))
+        if not len(wrong):
+            return ""
+        return (
+            f"{self.names[int(wrong[0, 1])]!r} has no finite value at this state: there is no point of contact, as of "
+            "a wheel that lies flat; start elsewhere"
+        )
+
     def why(self, found: Choice, q: np.ndarray, what: str) -> str:
         """Why no, or no single, set of modes fits one of the systems; empty where one does."""
         wrong = np.flatnonzero(~found.found | ~found.single)
