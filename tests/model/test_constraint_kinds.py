@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -195,6 +196,22 @@ REFUSED: dict[str, tuple[Callable[[cd.Mechanism], Any], str]] = {
     ),
     "open": (lambda m: m.cam("cam", "a", "b", lambda a: 5 + a), "profile must be closed, and its value at -pi and pi"),
     "negative": (lambda m: m.cam("cam", "a", "b", lambda a: ca.sin(a)), "profile must be above 0, the distance from"),
+    "hollow": (
+        lambda m: m.cam("cam", "a", "b", lambda a: 1 + 0.2 * ca.cos(3 * a), face=(0, 1, 0)),
+        "cam and flat face 'cam': a flat face touches a convex cam only, and its radius of curvature",
+    ),
+    "rail": (
+        lambda m: m.roll("w", "a", "b", radius=1.0, axis=(0, 1, 0), along=(0, 0, 2)),
+        "wheel on rail 'w': along must not be parallel to normal",
+    ),
+    "flat": (
+        lambda m: (m.roll("w", "a", "ground", radius=1.0, axis=(0, 0, 1)), cd.assemble(m.build())),
+        "wheel on plane 'w', normal has no finite value there: a wheel that lies flat has no lowest point",
+    ),
+    "upright": (
+        lambda m: (m.knife_edge("k", "a", edge=(0, 0, 1)), cd.assemble(m.build())),
+        "knife edge 'k', lateral has no finite value there: an edge across the plane has no direction in it",
+    ),
     "relation": (
         lambda m: (m.couple("r", ["A", "B"], lambda a, b: a - b), m.build()),
         "joint 'A' (free) has 6 coordinates; it must have one",
@@ -224,6 +241,44 @@ def test_rods_that_contradict_one_another_are_named() -> None:
     m.distance("d", "a", "b", length=1.0, at1=(0.1, 0, 0))
     with pytest.raises(cd.ModelError, match=r"distance '[cd]'"):
         cd.assemble(m.build(), np.array([0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0.0]))
+
+
+def test_a_disc_that_falls_over_says_so() -> None:
+    model = cd.mechanisms.rolling_disc().build()
+    q = np.array([0, 0, 0.3 * np.cos(1.2), np.cos(0.6), np.sin(0.6), 0, 0])
+    with (
+        pytest.warns(RuntimeWarning, match="magnify rounding"),
+        pytest.raises(cd.SimulationError, match="'rim', normal has no finite value there: a wheel that lies flat"),
+    ):
+        cd.simulate(model, 1.0, q)
+    with pytest.raises(cd.InputError, match="simulate: at the start wheel on plane 'rim', normal has no finite value"):
+        cd.simulate(model, 1.0, np.array([0, 0, 0, np.sqrt(0.5), np.sqrt(0.5), 0, 0]))
+
+
+def test_forces_that_blades_of_one_axle_share_are_told() -> None:
+    m = cd.Mechanism("sledge")
+    m.body("sledge", mass=2.0, com=(0.3, 0, 0), inertia=(0.1, 0.1, 0.2))
+    m.joint("ice", cd.Planar(), m.ground, "sledge")
+    for name, y in (("left", 0.2), ("right", -0.2)):
+        m.knife_edge(name, "sledge", at1=(0, y, 0))
+    m.knife_edge("tail", "sledge", at1=(-1, 0, 0))
+    run = cd.simulate(m.build(), 0.1, v0={"ice": [1.0, 0.0, 0.0]}, samples=2)
+    with pytest.warns(RuntimeWarning, match="the forces of 'left: lateral', 'right: lateral' are one possible"):
+        assert np.isfinite(run["left.force"]).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(run["tail.force"]).all() and np.isfinite(run["left.force"]).all()
+
+
+def test_a_prescribed_motion_is_exact_whatever_its_steps() -> None:
+    m = cd.Mechanism("crank", gravity=(0, -9.81, 0))
+    m.body("crank", mass=1.0, com=(0.3, 0, 0), inertia=(0.1, 0.1, 0.2))
+    m.joint("shaft", cd.Revolute(), m.ground, "crank")
+    m.motion("turn", "shaft", lambda t: 2 * ca.sin(9 * t))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = cd.simulate(m.build(), 2.0, assemble=True, samples=9)
+    close(run["shaft.coordinate"], 2 * np.sin(9 * run.time), 1e-12)
 
 
 def test_a_cam_from_a_table_is_that_of_its_function() -> None:

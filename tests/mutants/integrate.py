@@ -70,6 +70,11 @@ MUTANTS: list[Mutant] = [
         ("NEGLIGIBLE = 1e-9", "NEGLIGIBLE = 1e-2", "accumulation is recognised too early"),
     ),
     *changes(
+        "integrate/sundials/solver.py", CHANGES,
+        ("values[np.abs(values) <= self.zones] = 0.0", "pass", "SUNDIALS meets an event that rests at zero again by rounding"),
+        ("self.zones[np.abs(values) > self.zones] = 0.0", "pass", "an event that has left zero is silent near it"),
+    ),
+    *changes(
         "integrate/driver.py", CHANGES,
         ("v[at], p[at] = jump.v, jump.p", "v[at] = jump.v", "parameters do not change at events"),
     ),

@@ -10,6 +10,10 @@ TABLE = "identity/test_joint_table.py"
 
 MUTANTS: list[Mutant] = [
     *changes(
+        "io/yaml/instant.py", "closed_form/test_variables.py",
+        ("{\"point\": point} if any(reading.point) else {}", "{}", "files lose the points whose positions variables read"),
+    ),
+    *changes(
         "model/constraint_table.py", "model/test_constraint_kinds.py",
         ("slip = first - second", "slip = first", "a wheel on a moving body slips"),
         ("gap = e[\"radius2\"] - e[\"radius\"] - apart if inside else apart - e[\"radius\"] - e[\"radius2\"]\n        first, second", "gap = apart - e[\"radius\"] - e[\"radius2\"]\n        first, second", "a ball in a bowl is outside of it"),

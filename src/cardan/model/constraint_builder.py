@@ -44,8 +44,9 @@ class ConstraintElements(Elements):
     ) -> str:  # fmt: skip
         """Let a wheel or a sphere roll without slip on a plane, a rail, a wheel or a sphere; return its name.
 
-        With `friction` it may slip and lift off: a hard contact, as `contact` makes it. Its force is
-        `run["name.force"]`: normal, along the way of the wheel, and sideways; `run["name.point"]` is where it touches.
+        Its force is `run["name.force"]`: normal, along the way of the wheel, and sideways; `run["name.point"]` is where
+        it touches. With `friction` it may slip and lift off: a hard contact, as `contact` makes it, with the same
+        force, the gap `run["name.gap"]`, and no point.
 
         Args:
             name: unique among forces, motions, couplings and constraints.

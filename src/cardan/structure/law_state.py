@@ -107,15 +107,41 @@ class ModeLaws:
         return p
 
     def rounding(self, q: np.ndarray) -> np.ndarray:
-        """Rounding (k, m) of the gaps of rows; none of a joint's own coordinate."""
-        rows = [row for element in self.model.laws for row in element.rows]
-        composed = np.array([not isinstance(row, Coupling) for row in rows])
-        return np.where(composed, 2 * EPS * np.maximum(np.abs(q).max(axis=1, initial=1.0), 1.0)[:, None], 0.0)
+        """Rounding (k, m) of the gaps of rows at configurations q (k, nq)."""
+        found = np.repeat(
+            2 * EPS * np.maximum(np.abs(q).max(axis=1, initial=1.0), 1.0)[:, None], len(self.table), axis=1
+        )
+        for r, row in enumerate(row for element in self.model.laws for row in element.rows):
+            if isinstance(row, Coupling):  # at its limit a coordinate is as large as the limit
+                joints = [self.model.joints[j].name for j in row.joints]
+                found[:, r] = 2 * EPS * sum(np.abs(q[:, self.model.q_slice(joint)]).sum(axis=1) for joint in joints)
+        return found
 
     def bouncing(self, s: LawState, q: np.ndarray) -> np.ndarray:
         """Restitutions (k, m): none where a bounce would be lost in rounding."""
-        least = np.maximum(RESTS, np.sqrt(200 * np.abs(s.b) * self.rounding(q)))
-        return np.where(s.u < -least, s.restitution, 0.0)
+        return np.where(s.u < -self.slowest(s, q), s.restitution, 0.0)
+
+    def slowest(self, s: LawState, q: np.ndarray) -> np.ndarray:
+        """Speeds (k, m) below which the way to a gap, or from it, is lost in rounding."""
+        return np.maximum(RESTS, np.sqrt(200 * np.abs(s.b) * self.rounding(q)))
+
+    def settling(self, before: LawState, after: LawState, q: np.ndarray, limit: bool) -> np.ndarray:
+        """Rows (k, m) that come to rest at an impact: of systems where all that closes and opens does so slowly.
+
+        They are gaps, and the friction of gaps. At the `limit` of impacts that accumulate all that touches is slow.
+        """
+        gaps = self.table.of(Law.UNILATERAL) & (before.phi <= CLOSES)
+        approach = np.where(gaps, np.maximum(-before.u, 0.0), 0.0)
+        slow = (approach <= self.slowest(before, q)).all(axis=1)[:, None]
+        least = self.slowest(after, q)
+        if limit:
+            slow, least = np.ones_like(slow), 10 * approach.max(axis=1, initial=0.0)[:, None]
+        least = np.broadcast_to(least, gaps.shape)
+        rest = np.asarray(gaps & slow & (np.abs(after.u) <= least))
+        for r, n in enumerate(self.table.normal):
+            if n >= 0:
+                rest[:, r] = rest[:, n] & (np.abs(after.u[:, r]) <= least[:, n])
+        return rest
 
     def chosen(self, s: LawState, closed: np.ndarray, time: float = 0.0) -> Choice:
         """The modes by accelerations; `closed` (k, m) are the switched rows that are on.

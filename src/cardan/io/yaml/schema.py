@@ -90,6 +90,9 @@ def choice(*words: str) -> Form:
     return Form(lambda reader: reader.choice(words), {"enum": list(words)})
 
 
+TRUTH = Form(lambda reader: reader.choice(("true", "false")), {"enum": [True, False, "true", "false"]})
+
+
 def list_of(form: Form) -> Form:
     """A list of values of one form; a single one may be written without brackets."""
 
@@ -475,6 +478,23 @@ TABLES: Entries = {
         list_of(choice(*ENDS)), "what is outside: error, hold, linear or periodic; error unless given"
     ),
 }  # fmt: skip
+READS: Entries = {
+    "coordinate": Entry(TEXT, "joint, whose coordinates are read"),
+    "rate": Entry(TEXT, "joint, whose rates are read"),
+    "position": Entry(TEXT, "body or frame, whose position in ground axes is read, m"),
+    "velocity": Entry(TEXT, "body or frame, whose velocity in ground axes is read, m/s"),
+    "point": Entry(vector(), "of the body, whose position or velocity it is; its origin unless given"),
+    "number": Entry(TEXT, "variable, or number that is free"),
+}
+VARIABLES: Entries = {
+    "value": Entry(Form(lambda reader: reader, SOME), "at which runs begin: a number, or several", needed=True),
+    "unit": Entry(TEXT, "SI unit, for labels"),
+    "reads": Entry(named("{x: {coordinate: A}}"), "names in its expressions, and what each is"),
+    "rate": Entry(function(many=True), "rate of change: a number or an expression for each number"),
+    "every": Entry(number("time"), "interval, s, after which it takes a new value"),
+    "update": Entry(function(many=True), "this value: a number or an expression for each number"),
+    "linear": Entry(TRUTH, "whether an input follows straight lines; false unless given"),
+}
 FRAMES: Entries = {
     "body": Entry(TEXT, "body, or ground", needed=True),
     "at": Entry(POSE, "place on the body"),
@@ -485,6 +505,7 @@ PAIR: Entries = {
     "body2": Entry(TEXT, "body, or ground", needed=True),
 }
 WHERE = Entry(named("{w: =2*pi*t}"), "named values that the expressions share")
+VARIABLES["where"] = WHERE
 ALONG: Entries = {"joint": Entry(TEXT, "the joint", needed=True)}
 BODY_LIST: Entries = {"bodies": Entry(list_of(TEXT), "the bodies, counted from 1 in the expressions", needed=True)}
 WRENCH: Entries = {
@@ -620,6 +641,7 @@ SECTIONS: Entries = {
     "frames": Entry(None, "frames fixed to bodies, by name"),
     "forces": Entry(None, "forces and drives by name"),
     "constraints": Entry(None, "prescribed motions, couplings of joints, rolling and other constraints by name"),
+    "variables": Entry(None, "numbers that change during a run, by name"),
     "cut": Entry(list_of(TEXT), "joints to cut where loops are opened; the others are chosen"),
     "snapping": Entry(number(), "placements within this of 0, 1 or -1 are taken as that"),
     "free": Entry(list_of(TEXT), "numbers that are inputs of every function, such as crank.mass"),
@@ -654,6 +676,7 @@ def json_schema() -> Schema:
         "constraints": _by_name(_by_type(constraints)),
         "states": _by_name(_object(STATES)),
         "actuators": _by_name(_object(ACTUATORS)),
+        "variables": _by_name(_object(VARIABLES)),
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -698,4 +721,4 @@ def _by_type(types: dict[str, Entries]) -> Schema:
 
 INNER: dict[str, Schema] = {}
 INNER |= {"mimic": _object(MIMIC), "wrenches": {"type": "array", "items": _object(WRENCH)}}
-INNER |= {"data": _object(DATA)}
+INNER |= {"data": _object(DATA), "reads": _by_name(_object(READS))}

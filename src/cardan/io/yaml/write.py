@@ -19,6 +19,7 @@ from cardan.errors import FileError, ModelError
 from cardan.io.mesh_path import mesh_name
 from cardan.io.yaml.expression import number
 from cardan.io.yaml.function import WrittenTables, function_entries, plain_function_entries, value_entries
+from cardan.io.yaml.instant import variable_entries, written_variables
 from cardan.io.yaml.read import SIZE_LIMIT, Description, read_yaml
 from cardan.io.yaml.schema import AXES as AXIS_NAMES
 from cardan.io.yaml.schema import SHAPES, VERSION
@@ -49,8 +50,6 @@ def write_yaml(mechanism: Mechanism | Model) -> str:
     """The text of a YAML file that describes a mechanism or a model; `load` makes the same of it."""
     if isinstance(mechanism, Model):
         mechanism.require_one("save")
-    for variable in mechanism.variables:
-        raise ModelError(f"mechanism {mechanism.name!r}: {variable.owner} cannot be written; files have no variables")
     text = _written(mechanism)
     again = _read_again(mechanism.name, text)
     same = _written(again.mechanism, again.free)
@@ -80,8 +79,10 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
     def body_name(index: int) -> str:
         return "ground" if index == GROUND else names[index]
 
+    given = thing  # whose functions of the instant see the free numbers
     if isinstance(thing, Model):
-        free = thing.parameters.names
+        own = {variable.name for variable in thing.variables}
+        free = tuple(name for name in thing.parameters.names if name not in own)
         thing = thing if thing.values is None else thing.settled()
     tables = WrittenTables()
     sections: Entries = {
@@ -96,6 +97,7 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
         "forces": {force.name: _force(force, body_name, thing.joints, tables) for force in thing.forces},
         "constraints": {c.name: _coupling(c, joints, tables) for c in thing.couplings}
         | {c.name: _constraint(c, body_name, tables) for c in thing.own_constraints},
+        "variables": {x.name: variable_entries(given, x, tables) for x in written_variables(thing)},
         "states": _states(thing),
         "actuators": {a.name: _actuator(a) for a in thing.actuators},
         "cut": _cut(thing),
