@@ -14,7 +14,7 @@ import warnings
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -120,7 +120,7 @@ def jump_energies(run: Trajectory, kept: RunSamples) -> np.ndarray:
     parts: list[tuple[np.ndarray, ...]] = []
     met = [m for m in kept.met if m.jump is not None]
     if met:
-        rows = [(m.system, m.t, m.q, m.v, m.p, *(m.jump or ())) for m in met]
+        rows: list[tuple[Any, ...]] = [(m.system, m.t, m.q, m.v, m.p, *(m.jump or ())) for m in met]
         parts.append(tuple(np.array([np.asarray(row[c]) for row in rows]) for c in range(7)))
     if kept.knot_p is not None and kept.knot_after is not None:
         before, after = kept.knot_p[:, :, 0], kept.knot_p[:, :, 1]
