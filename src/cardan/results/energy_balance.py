@@ -14,7 +14,7 @@ import warnings
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -120,7 +120,7 @@ def jump_energies(run: Trajectory, kept: RunSamples) -> np.ndarray:
     parts: list[tuple[np.ndarray, ...]] = []
     met = [m for m in kept.met if m.jump is not None]
     if met:
-        rows: list[tuple[Any, ...]] = [(m.system, m.t, m.q, m.v, m.p, *(m.jump or ())) for m in met]
+        rows = [(m.system, m.t, m.q, m.v, m.p, *(m.jump or ())) for m in met]
         parts.append(tuple(np.array([np.asarray(row[c]) for row in rows]) for c in range(7)))
     if kept.knot_p is not None and kept.knot_after is not None:
         before, after = kept.knot_p[:, :, 0], kept.knot_p[:, :, 1]
@@ -135,7 +135,7 @@ def jump_energies(run: Trajectory, kept: RunSamples) -> np.ndarray:
     added = energy_at(run.model, q, v_after, p_after) - energy_at(run.model, q, v, p)
     order = np.argsort(systems, kind="stable")
     systems, t, added = systems[order].astype(int), t[order].astype(float), added[order]
-    wide = np.zeros((len(kept.t), total.shape[-1] + 1))
+    wide = np.zeros((len(kept.t), kept.t.shape[1] + 1))
     for own in np.split(np.arange(len(systems)), np.flatnonzero(np.diff(systems)) + 1):
         i = systems[own[0]]
         np.add.at(wide[i], np.searchsorted(kept.t[i], t[own], side="left"), added[own])
