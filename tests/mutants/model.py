@@ -10,6 +10,10 @@ TABLE = "identity/test_joint_table.py"
 
 MUTANTS: list[Mutant] = [
     *changes(
+        "io/yaml/instant.py", "closed_form/test_variables.py",
+        ("{\"point\": point} if any(reading.point) else {}", "{}", "files lose the points whose positions variables read"),
+    ),
+    *changes(
         "model/control_law.py", "closed_form/test_controllers.py",
         ("rates[\"integral\"] = ki * e + ((u - free) / T_t if ends is not None else 0.0)", "rates[\"integral\"] = ki * e", "a limited PID winds up"),
         ("slope = (e - s[\"filtered\"]) / (T_f + every)", "slope = (e - s[\"filtered\"]) / (T_f + 2 * every)", "a sampled PID has half its derivative"),

@@ -42,7 +42,7 @@ from cardan.model.tree import (
     notes_on_turns,
 )
 from cardan.model.values import bodies_and_joints
-from cardan.model.variable import Variable
+from cardan.model.variable import Variable, require_plain_names
 
 if TYPE_CHECKING:
     from cardan.model.shape import Shape
@@ -342,6 +342,7 @@ class Mechanism(ConstraintElements):
             self.name, frozen(gravity), bodies, joints, self.frames, tree, cuts, snapping, notes, forces, couplings,
             constraints,
         )  # fmt: skip
+        require_plain_names(self.variables, (*bodies, *joints, *forces, *model.constraint_elements))
         states = {name: _state_of(model, *given) for name, given in self._states.items()}
         losses = (*self._losses, *idle_data(joints, forces, couplings))
         seen = self._ground_shapes
@@ -441,7 +442,7 @@ class Mechanism(ConstraintElements):
                 before = full
         for full in own:
             self._claim_variable(full)
-        self._variables |= own
+        self._variables |= {full: replace(variable, element=c.name) for full, variable in own.items()}
 
     @property
     def controllers(self) -> tuple[Controller, ...]:

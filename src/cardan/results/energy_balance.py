@@ -18,12 +18,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cardan.formulation.spatial import SPATIAL
 from cardan.functions.energy import kinetic_energy, potential_energy
 from cardan.integrate.driver import RunSamples
 from cardan.integrate.integrators import Integrator, Request
 from cardan.model.model import Model
 from cardan.model.values import counted
 from cardan.results.trajectory.quantities import with_values
+from cardan.structure.rows import kept_rows
 
 if TYPE_CHECKING:
     from cardan.results.trajectory.trajectory import Trajectory
@@ -180,7 +182,7 @@ def _allowed(
 
 def warn_of_energy(run: Trajectory, balance: EnergyBalance, integrator: Integrator, request: Request) -> Trajectory:
     """Return the run; warn if it gained or lost more energy than its tolerances explain."""
-    if not balance.error > balance.allowed:
+    if not balance.error > balance.allowed or _is_prescribed(run.model):
         return run
     system = f", system {balance.system}" if run.batch else ""
     part = 100 * balance.error / max(balance.exchanged, 1e-300)
@@ -188,7 +190,7 @@ def warn_of_energy(run: Trajectory, balance: EnergyBalance, integrator: Integrat
         how = f"with rtol={request.rtol:g} and atol={request.atol:g}; tighten them, or take another method"
     else:
         how = f"with step={request.step} s; take a shorter step"
-    if not integrator.for_stiff:
+    if not integrator.for_stiff and not run.model.laws:
         how += "; method='alpha' steps over fast vibration"
     warnings.warn(
         f"simulation of {run.model.name!r}{system}: {balance.error:.3g} J, {part:.2g} percent of the energy exchanged "
@@ -198,6 +200,11 @@ def warn_of_energy(run: Trajectory, balance: EnergyBalance, integrator: Integrat
         stacklevel=3,
     )
     return run
+
+
+def _is_prescribed(model: Model) -> bool:
+    """Whether constraints leave no freedom: then the motion is exact, and only the work of motions is integrated."""
+    return len(kept_rows(model.unbound, SPATIAL)) == model.nv
 
 
 def _fastest(kept: RunSamples) -> tuple[np.ndarray, np.ndarray]:

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cardan.errors import warn_outside
 from cardan.formulation.readings import bodies_read, controller_readings, element_readings, measured_joints, readings
 from cardan.functions.constraints import multipliers
 from cardan.functions.kinematics import body_poses, body_twists
@@ -39,6 +40,7 @@ from cardan.structure.dynamics import law_kernel
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity, time_argument
 from cardan.structure.laws import gaps_and_rates
+from cardan.structure.redundancy import Redundancy, redundancy
 
 if TYPE_CHECKING:
     from cardan.results.trajectory.trajectory import Trajectory
@@ -66,6 +68,8 @@ class NamedQuantity:
 
 
 _NAMED: Slot[None, dict[str, NamedQuantity]] = Slot("what can be read off a run, by name")
+_SHARED: Slot[tuple[str, ...], bool] = Slot("rows that share forces, of which was told")
+_SHARING: Slot[None, Redundancy] = Slot("rows that depend on one another")
 _KERNELS: KernelSlot[str] = KernelSlot("readings of force elements and cut joints")
 
 
@@ -96,7 +100,7 @@ def _rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
         units = tuple(model.rows[k].force_unit for k in rows)
         several = labels != ("",)
         words = f"{own.owner}: force, or torque, that keeps it"
-        of = _part("row_forces", slice(rows[0], rows[-1] + 1) if several else rows[0])
+        of = _shared(model, rows, _part("row_forces", slice(rows[0], rows[-1] + 1) if several else rows[0]))
         yield "constraint", NamedQuantity(f"{own.name}.force", labels if several else (), units, words, of)
     if model.laws:
         yield from _law_rows(model)
@@ -191,11 +195,30 @@ def _contact_rows(model: Model, element: ConstraintElement, at: int) -> Iterator
     words = f"{element.owner}: point of contact, in ground axes"
     yield NamedQuantity(f"{element.name}.point", XYZ, ("m",) * 3, words, _part("readings", slice(at, at + 3)))
     words = f"{element.owner}: contact force on its first body, in ground axes"
-    yield NamedQuantity(f"{element.name}.ground_force", XYZ, ("N",) * 3, words, force)
+    yield NamedQuantity(f"{element.name}.ground_force", XYZ, ("N",) * 3, words, _shared(model, rows, force))
 
 
 def _part(what: str, place: Any) -> Callable[[Trajectory], np.ndarray]:
     return lambda run: run._sampled(what)[..., place]
+
+
+def _shared(
+    model: Model, rows: list[int], of: Callable[[Trajectory], np.ndarray]
+) -> Callable[[Trajectory], np.ndarray]:
+    """The same values; warn, once, if other rows share the forces of these of `model.rows`."""
+    names = {model.rows[k].name for k in rows}
+
+    def read(run: Trajectory) -> np.ndarray:
+        for group in _SHARING.find(model, None, lambda: redundancy(model)).groups:
+            if len(group) > 1 and names.intersection(group) and _SHARED.first_time(model, group):
+                warn_outside(
+                    f"model {model.name!r}: the forces of {', '.join(map(repr, group))} are one possible answer: these "
+                    "constraints depend on one another, and only all of them together are known; leave rows out by "
+                    "holds=, or make a part compliant"
+                )
+        return of(run)
+
+    return read
 
 
 def _joint_rows(model: Model, j: int) -> Iterator[NamedQuantity]:
