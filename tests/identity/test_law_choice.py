@@ -54,3 +54,12 @@ def test_independent_rows_span_all():
     assert (kept <= rows).all()
     for own, some, k in zip(J, kept, rows, strict=True):
         assert np.linalg.matrix_rank(own[some]) == some.sum() == np.linalg.matrix_rank(own[k])
+
+
+def test_many_rows_are_proposed():
+    """Seven frictions and a gap have more sets of modes than are tried."""
+    table = LawTable((*(STICK,) * 7, GAP), (-1,) * 8, (-1,) * 8)
+    problem = problems(np.random.default_rng(3), table, 10, 6)
+    found = choose(table, problem)
+    assert found.found.all() and residual(table, problem, found).max() < 1e-9
+    assert 0 < found.mode.mean() < 1  # some stick, some slide

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.algebra.matrix import is_symbol
+from cardan.algebra.matrix import column_of
 from cardan.errors import CardanError, InputError, UnknownNameError, nearest
 from cardan.formulation.instant import Instant
 from cardan.formulation.spatial import SPATIAL
@@ -96,15 +96,13 @@ def _slots(who: str, model: Model, change: Any) -> _Slots:
 
 def _column(who: str, what: str, value: Any, size: int) -> Any:
     """A value as a column of symbols."""
-    import casadi as ca
-
     try:
-        found = ca.SX(value if is_symbol(value) else np.asarray(floats(value), dtype=float).reshape(-1))
-    except (TypeError, NotImplementedError):
+        found = column_of(value)
+    except TypeError:
         raise InputError(f"{who}: {what} must be numbers or expressions of the instant, got {shown(value)}") from None
     if found.numel() != size:
         raise InputError(f"{who}: {what} must have {size} numbers, got {found.numel()}")
-    return ca.densify(found).reshape((size, 1))
+    return found
 
 
 def trace_change(who: str, model: Model, then: Callable[[Instant], Any]) -> tuple[Any, _Slots]:

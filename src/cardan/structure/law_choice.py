@@ -28,7 +28,8 @@ from cardan.model.row import Law
 OPEN, CLOSED = 0.0, 1.0
 TOLERANCE = 1e-10  # of the forces and accelerations there are: less counts as none
 SINGULAR = 1e-9  # smallest singular value, of a matrix scaled to a unit diagonal, of rows that depend on one another
-MOST_SETS = 2500  # sets of modes that are tried
+MOST_SETS = 2500  # sets of modes that are tried; of more, sweeps propose some
+SWEEPS = 3000
 REACTION_STEPS, DIRECTION_STEPS = 30, 100
 
 
@@ -121,7 +122,13 @@ def _choose_alike(table: LawTable, problem: LawProblem) -> Choice:
     mode, direction, x = np.zeros((k, m)), problem.direction.copy(), np.zeros((k, m))
     size = scales(problem)
     doubtful = _may_be_several(table, problem)
-    for modes, signs in _sets(table, problem):
+    sets: Iterator[tuple[np.ndarray, np.ndarray]] = _sets(table, problem)
+    if _count(table, problem) > MOST_SETS:
+        if k > 1:  # each has its own sets to try
+            parts = [_choose_alike(table, problem.of(np.array([i]))) for i in range(k)]
+            return Choice(*(np.concatenate([getattr(part, f.name) for part in parts]) for f in fields(Choice)))
+        sets, doubtful = _proposed(table, problem), np.zeros(k, bool)
+    for modes, signs in sets:
         left = np.flatnonzero(~found | doubtful)
         if not len(left):
             break
@@ -159,8 +166,8 @@ def scales(problem: LawProblem) -> list[np.ndarray]:
     return [x + bound + 1e-12 * x.max(axis=1, initial=0.0)[:, None], w]
 
 
-def _sets(table: LawTable, problem: LawProblem) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Sets of modes (m,) to try, with the signs (m,) of slipping; a sign of zero takes the direction that is given."""
+def _options(table: LawTable, problem: LawProblem) -> list[list[tuple[float, float]]]:
+    """Modes, with signs of sliding, that each row may take."""
     contact, rests = problem.contact[0], problem.rests[0]
     options: list[list[tuple[float, float]]] = []
     for r, law in enumerate(table.laws):
@@ -174,14 +181,67 @@ def _sets(table: LawTable, problem: LawProblem) -> Iterator[tuple[np.ndarray, np
             options.append([(CLOSED, 0.0), (OPEN, 0.0)])
         else:
             options.append([(CLOSED, 0.0), (OPEN, 0.0), (OPEN, 1.0), (OPEN, -1.0)])
-    count = int(np.prod([len(own) for own in options]))
-    sets = product(*options) if count > MOST_SETS else sorted(product(*options), key=lambda s: -sum(o[0] for o in s))
-    for k, chosen in enumerate(sets):
-        if k >= MOST_SETS:
-            return
+    return options
+
+
+def _count(table: LawTable, problem: LawProblem) -> float:
+    """How many sets of modes there are to try."""
+    return float(np.prod([float(len(own)) for own in _options(table, problem)]))
+
+
+def _sets(table: LawTable, problem: LawProblem) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Sets of modes (m,) to try, with the signs (m,) of slipping; a sign of zero takes the direction that is given."""
+    for chosen in sorted(product(*_options(table, problem)), key=lambda s: -sum(o[0] for o in s)):
         mode, sign = (np.array(x) for x in zip(*chosen, strict=True))
         if all(_fits_together(table, mode, sign, r) for r in range(len(table))):
             yield mode, sign
+
+
+def _proposed(table: LawTable, problem: LawProblem) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Sets of modes of one system with many rows in question, by sweeps of projected Gauss-Seidel.
+
+    Friction that reaches its level at rest slides from the next proposal on, with its sliding level.
+    """
+    m = len(table)
+    friction, signs = table.of(Law.FRICTION), np.zeros(m)
+    x = np.zeros((1, m))
+    for _ in range(m + 1):
+        x = _swept(table, problem, signs, x)
+        bound = friction_bounds(table, problem, x, True)[0]
+        reach = np.abs(x[0])
+        for r, other in enumerate(table.disc):
+            reach[r] = reach[r] if other < 0 else np.hypot(x[0, r], x[0, other])
+        at_rest = friction & problem.rests[0] & (signs == 0)
+        slips = at_rest & (reach >= bound * (1 - 1e-7))
+        closed = np.where(table.of(Law.UNILATERAL), x[0] > TOLERANCE * np.abs(x).max(initial=1e-300), at_rest & ~slips)
+        closed = np.where(table.of(Law.SWITCHED), problem.contact[0], closed).astype(bool)
+        signs = np.where(slips & (np.array(table.disc) < 0), -np.sign(x[0]), signs)
+        yield np.where(independent(problem.W, closed[None])[0], CLOSED, OPEN), signs.copy()
+        if not slips.any():
+            return
+
+
+def _swept(table: LawTable, problem: LawProblem, signs: np.ndarray, x: np.ndarray) -> np.ndarray:
+    """Forces (1, m) after many sweeps over the rows; friction with a sign slides in that direction."""
+    W, b, x = problem.W[0], problem.b[0], x.copy()
+    friction, gaps = table.of(Law.FRICTION), table.of(Law.UNILATERAL)
+    for _ in range(SWEEPS):
+        before = x.copy()
+        held, moving = (friction_bounds(table, problem, x, static)[0] for static in (True, False))
+        for r in range(len(table)):
+            free = x[0, r] - (b[r] + W[r] @ x[0]) / W[r, r] if W[r, r] > 0 else 0.0
+            d = signs[r] if signs[r] else problem.direction[0, r]
+            if gaps[r]:
+                x[0, r] = max(free, 0.0) if problem.contact[0, r] else 0.0
+            elif not friction[r]:
+                x[0, r] = free if problem.contact[0, r] else 0.0
+            elif signs[r] or not problem.rests[0, r]:
+                x[0, r] = -d * moving[r]
+            else:
+                x[0, r] = np.clip(free, -held[r], held[r])
+        if np.abs(x - before).max() <= 1e-13 * np.abs(x).max(initial=0.0):
+            break
+    return x
 
 
 def _fits_together(table: LawTable, mode: np.ndarray, sign: np.ndarray, r: int) -> bool:

@@ -132,7 +132,7 @@ class ModeLaws:
         """
         gaps = self.table.of(Law.UNILATERAL) & (before.phi <= CLOSES)
         approach = np.where(gaps, np.maximum(-before.u, 0.0), 0.0)
-        slow = (approach <= self.slowest(before, q)).all(axis=1)[:, None]
+        slow = np.all(approach <= self.slowest(before, q), axis=1, keepdims=True)
         least = self.slowest(after, q)
         if limit:
             slow, least = np.ones_like(slow), 10 * approach.max(axis=1, initial=0.0)[:, None]
@@ -246,6 +246,16 @@ class ModeLaws:
             found = one if found is None else replace(one, found=one.found & found.found)
         last, rest = self.impact(replace(s, u=s.u + np.einsum("kij,kj->ki", s.W, P)), closed, 0 * e)
         return P + last, rest if found is None else replace(rest, found=rest.found & found.found)
+
+    def nowhere(self, s: LawState) -> str:
+        """Which gap has no value at one of the states, as that of a wheel that lies flat; empty where all have."""
+        wrong = np.argwhere(~np.isfinite(s.phi))
+        if not len(wrong):
+            return ""
+        return (
+            f"{self.names[int(wrong[0, 1])]!r} has no finite value at this state: there is no point of contact, as of "
+            "a wheel that lies flat; start elsewhere"
+        )
 
     def why(self, found: Choice, q: np.ndarray, what: str) -> str:
         """Why no, or no single, set of modes fits one of the systems; empty where one does."""
