@@ -119,6 +119,23 @@ def test_a_regulator_of_a_linear_model_in_one_line():
     assert np.allclose(np.stack([run["x.rate"], run["motor.current"]], axis=-1), end, rtol=0, atol=1e-6)
 
 
+def test_filters_and_delays():
+    """An RC filter of a step, one of second order with a zero, and a sine that comes late."""
+    m = slider()
+    m.filter("rc", lambda s: 1.0 + 0 * s.t, [1], [0.5, 1])
+    m.filter("second", lambda s: 1.0, [2, 3], [2, 1, 4])
+    m.delay("late", lambda s: ca.sin(2 * s.t), 0.3, order=4)
+    run = cd.simulate(m.build(), 10.0, samples=101)
+    assert np.abs(run["rc"] - (1 - np.exp(-run.time / 0.5))).max() < 1e-7
+    assert np.abs(run["second"] - signal.step(([2, 3], [2, 1, 4]), T=run.time)[1]).max() < 1e-6
+    assert np.abs(run["late"] - np.sin(2 * (run.time - 0.3)))[20:].max() < 1e-4
+    for more in ({"numerator": [1, 1], "denominator": [1, 1]}, {"numerator": [1], "denominator": [0, 1]}):
+        with pytest.raises(cd.ModelError, match="filter 'bad': the degree"):
+            m.filter("bad", lambda s: 1.0, **more)
+    with pytest.raises(cd.ModelError, match="delay 'bad': delay must be above 0"):
+        m.delay("bad", lambda s: 1.0, 0.0)
+
+
 def test_all_formulations_have_the_same_controller():
     """A law with a state that sees points, rates, a cut joint and time, on two joints and a body of a loop."""
     m = mechanisms.four_bar()
@@ -143,6 +160,35 @@ def test_all_formulations_have_the_same_controller():
     assert run.statistics["energy_error"] < 1e-5 and np.ptp(run.energy) > 0.01
 
 
+def test_controllers_in_files(tmp_path):
+    """Ready-made laws by their numbers, laws of the user by expressions; what plain Python does is refused."""
+    m = slider()
+    for body in ("y", "z"):
+        m.body(body, mass=1.0)
+        m.joint(body, cd.Prismatic(axis=(0, 1, 0)), m.ground, body)
+    m.controller("pid", "x", cd.PID(KP, KI, KD, limits=(-1, 4)), inputs={"reference": 1.0}, every=0.05, delay=0.1)
+    m.controller("fb", ["y", "z"], cd.StateFeedback([[1, 2, 3, 4], [4, 3, 2, 1.0]], at=[1, 2, 0, 0]))
+    m.controller("tf", "y", cd.StateSpace.of_transfer([1, 2], [1, 3, 2]), inputs={"reference": 2.0})
+    m.controller("motor", "z", cd.Motor(0.5, 2.0, 0.1), inputs={"voltage": 1.0})
+    law = lambda s: (
+        {"x": s["h"] - s.position("y")[1] * s["x"] + ca.sin(s.t), "z": [0, 0, 0, *s.position("y").elements()]},
+        {"x": s.rate("z") - s["x"]},
+    )
+    m.controller("own", "x", law, bodies="z", states={"x": 0.3}, inputs={"h": 1.0})
+    model = m.build().at({"own.h": 1.5})
+    cd.save(model, tmp_path / "m.yaml")
+    again = cd.load(tmp_path / "m.yaml")
+    runs = [cd.simulate(each, 0.5, samples=6) for each in (model, again)]
+    assert np.array_equal(runs[0].q, runs[1].q) and np.abs(runs[0].q[-1]).min() > 1e-3
+    m.controller("python", "x", lambda t, q, v, p: 0.0, every=0.1, python=True)
+    with pytest.raises(cd.ModelError, match="controller 'python': its law is plain Python"):
+        cd.save(m, tmp_path / "n.yaml")
+    text = (tmp_path / "m.yaml").read_text().replace("coordinate: z", "coordinate: k").replace("{rate: z}", "{rate: k}")
+    (tmp_path / "bad.yaml").write_text(text)
+    with pytest.raises(cd.FileError, match=r"controller 'own'.*there is no joint 'k'"):
+        cd.load(tmp_path / "bad.yaml")
+
+
 class Remembers:
     """A PID as it is written for a loop in Python."""
 
@@ -164,6 +210,11 @@ class Remembers:
         self.count += 1
         return -s.coordinate("x") if self.count % 10 == 0 else 0.0
 
+    def as_drive(self, t, q, v):
+        """The same as a drive."""
+        self.count += 1
+        return -q if self.count % 10 == 0 else 0.0
+
 
 def test_state_in_python_is_refused():
     """In attributes, lists and variables of the function around it; also where two runs agree, and without source."""
@@ -181,6 +232,10 @@ def test_state_in_python_is_refused():
         m.controller("c", "x", law)
         with pytest.raises(cd.ModelError, match=r"controller 'c': .*states="):
             m.build()
+    m = slider()
+    m.drive("e", "x", keeper.as_drive)
+    with pytest.raises(cd.ModelError, match=r"drive 'e': its function changes 'self.count'.*states="):
+        m.build()
 
 
 @pytest.mark.parametrize(

@@ -107,7 +107,7 @@ def exact_answers(model: cd.Model, key: str, *state: np.ndarray) -> list[np.ndar
     with with_less_added(NOTHING, NOTHING):
         graphs = recorded(model.unbound, formulation_of(model, key))
     inputs = (*state, np.zeros((model.nb, 6)), *evaluate.parameter_arguments(model))
-    return [exact(graph, *inputs, digits=MANY)[0] for graph in graphs]
+    return [x for graph in graphs for x in exact(graph, *inputs, digits=MANY)]
 
 
 @dataclass

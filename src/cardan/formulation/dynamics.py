@@ -106,8 +106,10 @@ def entering_power(parts: Parts, tau: Matrix, rows: Sequence[int], lam: Matrix) 
     return power
 
 
-def inverse_dynamics(model: Model, formulation: Formulation) -> Quantity:
+def inverse_dynamics(model: Model, formulation: Formulation, loaded: bool = True) -> Quantity:
     """Forces (nv,) along the tree's coordinates that give accelerations `a` (nv,), cut joints and couplings apart.
+
+    Wrenches on the bodies are an input if it is `loaded`.
 
     With `u = S(q) v` the formulation's own rates on the tree's motions, `u' = S a + S' v` goes into its equations,
     and what is missing there does the work `S^T (M u' - f)` along the tree's coordinates: the rows of the tree's
@@ -120,9 +122,9 @@ def inverse_dynamics(model: Model, formulation: Formulation) -> Quantity:
         parts = parts_at(model, formulation, {name: x for name, x in inputs.items() if name != "a"})
         u = parts.rates
         rate = ca.jtimes(u, v, inputs["a"]) + ca.jtimes(u, q, tree_rates(model, q, v))
-        return [ca.jtimes(u, v, parts.M @ rate - parts.f, True)]
+        return [-ca.jtimes(u, v, formulation.missing_force(parts, rate), True)]
 
-    inputs = ("q", "v", "a", "wrenches", *time_port(model))
+    inputs = ("q", "v", "a", *(("wrenches",) if loaded else ()), *time_port(model))
     return Quantity("inverse_dynamics", inputs, (("tau", per_velocity),), write=write)
 
 
@@ -173,6 +175,20 @@ def reactions(model: Model, formulation: Formulation, rows: Sequence[int]) -> Qu
         return solved(model, formulation, rows, inputs, answer)
 
     return Quantity("reactions", load_ports(model, True), (("f", _per_joint),), write=write)
+
+
+def motion_and_reactions(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
+    """Accelerations (nv,) of the tree's coordinates and wrenches (number of joints, 6) of `reactions`, at once."""
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        def answer(parts: Parts, vdot: Matrix, lam: Matrix, power: Matrix) -> list[Matrix]:
+            wrenches = formulation.wrenches(parts, vdot, _every(parts, rows, lam))
+            return [formulation.tree_accelerations(parts, vdot), wrenches]
+
+        return solved(model, formulation, rows, inputs, answer)
+
+    outputs = (("a", per_velocity), ("f", _per_joint))
+    return Quantity("motion_and_reactions", load_ports(model, True), outputs, write=write)
 
 
 def reactions_in_plane(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:

@@ -32,7 +32,7 @@ from cardan.model.model import Model
 REGULARISATION = 1e-12
 SMALL_PIVOT = 1e-13  # of the diagonal: pivots below count less and less
 LENT_CORRECTIONS = 3
-_ADDED: ContextVar[tuple[float, float]] = ContextVar("shares of eps and of lent inertia", default=(1.0, 1.0))
+_ADDED: ContextVar[tuple[Any, Any]] = ContextVar("shares of eps and of lent inertia", default=(1.0, 1.0))
 
 Inverse = Callable[[Matrix], Matrix]  # B -> M^-1 B
 
@@ -49,8 +49,8 @@ class Elimination:
 
 
 @contextmanager
-def with_less_added(eps: float, lent: float) -> Iterator[None]:
-    """Within this context graphs are written with these shares of `eps` and of lent inertia.
+def with_less_added(eps: Any, lent: Any) -> Iterator[None]:
+    """Within this context graphs are written with these shares, numbers or symbols, of `eps` and of lent inertia.
 
     The answer must not change: `structure.magnification` looks whether it does.
     """
@@ -70,10 +70,9 @@ def solve_constrained(
     `lent` (nv,) is inertia lent to rates that have none by themselves (`formulation.light`); the answer is corrected
     for it. `together` is how to eliminate accelerations and multipliers together, where that may be better.
     """
-    lent = _ADDED.get()[1] * lent
     if not lent.any():
         return _solver(inverse(M), M, J, together)(f, gamma)
-    added = constant(np.diag(lent))
+    added = _ADDED.get()[1] * constant(np.diag(lent))
     solve = _solver(inverse(M + added), M + added, J, together)
     a, lam = solve(f, gamma)
     settled, da = together is not None and together.settled, a

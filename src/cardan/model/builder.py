@@ -16,10 +16,11 @@ from cardan.model.actuator import ACTUATOR, numbers_of
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.call_errors import with_call_errors
 from cardan.model.constraint_builder import ConstraintElements
-from cardan.model.control_law import ControlLaw
+from cardan.model.control_law import ControlLaw, started
 from cardan.model.controller import Controller, ControllerPart, PreviousValue
 from cardan.model.elements import Elements, read_armature, read_name
 from cardan.model.field import dimensions, frozen
+from cardan.model.held_state import refuse_held_state
 from cardan.model.html import mechanism_html, thumbnail
 from cardan.model.idle_data import idle_data
 from cardan.model.inertia import check_inertia, read_inertia
@@ -29,6 +30,7 @@ from cardan.model.model import Actuator, Model, State
 from cardan.model.named_state import degrees_hint, likely_degrees
 from cardan.model.parameter import variable_parameters
 from cardan.model.pose import Pose, numbers, read_pose, unit_quaternion
+from cardan.model.signal_filter import FilterRates, coefficients, pade
 from cardan.model.tree import (
     GROUND,
     Tree,
@@ -40,7 +42,7 @@ from cardan.model.tree import (
     notes_on_turns,
 )
 from cardan.model.values import bodies_and_joints
-from cardan.model.variable import Variable
+from cardan.model.variable import Variable, require_plain_names
 
 if TYPE_CHECKING:
     from cardan.model.shape import Shape
@@ -340,6 +342,7 @@ class Mechanism(ConstraintElements):
             self.name, frozen(gravity), bodies, joints, self.frames, tree, cuts, snapping, notes, forces, couplings,
             constraints,
         )  # fmt: skip
+        require_plain_names(self.variables, (*bodies, *joints, *forces, *model.constraint_elements))
         states = {name: _state_of(model, *given) for name, given in self._states.items()}
         losses = (*self._losses, *idle_data(joints, forces, couplings))
         seen = self._ground_shapes
@@ -366,6 +369,7 @@ class Mechanism(ConstraintElements):
                 states' rates; if it is sampled, of their next values.
             bodies: those that it acts on by wrenches, by name.
             states: numbers that it keeps, by name, with their start values; "name.state" is a variable of the model.
+                A ready-made law has its own, and other start values may be given here.
             inputs: numbers that are given to it, likewise: held variables, which `cd.simulate(..., inputs=...)`, events
                 and `model.at` set.
             every: interval, s, of one that is sampled: its efforts are held in between.
@@ -387,10 +391,12 @@ class Mechanism(ConstraintElements):
         interval = 0.0 if every is None else float(numbers(owner, "every", every, ()))
         if every is not None and interval <= 0:
             raise ModelError(f"{owner}: every must be above 0 s, got {every!r}")
-        if isinstance(law, ControlLaw):
-            if states or inputs or python or pushed:
-                raise ModelError(f"{owner}: {type(law).__name__} has states and inputs of its own; give joints only")
-            law, states, inputs = law.over(owner, along, [kind for _, kind in on], interval)
+        ready = law if isinstance(law, ControlLaw) else None
+        if ready is not None:
+            if python or pushed:
+                raise ModelError(f"{owner}: {type(law).__name__} acts on joints, and is not plain Python")
+            law, own_states, own_inputs = ready.over(owner, along, [kind for _, kind in on], interval)
+            states, inputs = started(owner, own_states, states), started(owner, own_inputs, inputs)
         if not callable(law):
             raise ModelError(f"{owner}: law must be a function of an instant, or cd.PID(...) and the like, got {law!r}")
         if python and (not interval or states):
@@ -404,7 +410,17 @@ class Mechanism(ConstraintElements):
         )
         sizes = (*(kind.nv for _, kind in on), *(6 for _ in pushed))
         made = Controller(
-            name, tuple(j for j, _ in on), pushed, law, starts, given, interval, lag, bool(python), sizes=sizes
+            name,
+            tuple(j for j, _ in on),
+            pushed,
+            law,
+            starts,
+            given,
+            interval,
+            lag,
+            bool(python),
+            ready=ready,
+            sizes=sizes,
         )
         self._add_variables(made)
         self._controllers[name] = made
@@ -412,21 +428,21 @@ class Mechanism(ConstraintElements):
 
     def _add_variables(self, c: Controller) -> None:
         """The inputs, states, and held efforts of a controller as variables."""
-        own = {f"{c.name}.{what}": Variable(f"{c.name}.{what}", x) for what, x in c.inputs.items()}
+        own = {f"{c.name}.{what}": Variable(f"{c.name}.{what}", x, element=c.name) for what, x in c.inputs.items()}
         for k, (what, start) in enumerate(c.states.items(), 1):
             full, part = f"{c.name}.{what}", ControllerPart(c, k)
             rate, update = (None, part) if c.every else (part, None)
-            own[full] = Variable(full, start, rate=rate, every=c.every, update=update)
+            own[full] = Variable(full, start, rate=rate, every=c.every, update=update, element=c.name)
         if c.every:
             zero, before = frozen(np.zeros(c.size)), f"{c.name}.output"
-            own[before] = Variable(before, zero, every=c.every, update=ControllerPart(c, 0))
+            own[before] = Variable(before, zero, every=c.every, update=ControllerPart(c, 0), element=c.name)
             for k in range(1, c.lag + 1):
                 full = f"{c.name}.delayed{k}"
-                own[full] = Variable(full, zero, every=c.every, update=PreviousValue(before))
+                own[full] = Variable(full, zero, every=c.every, update=PreviousValue(before), element=c.name)
                 before = full
         for full in own:
             self._claim_variable(full)
-        self._variables |= own
+        self._variables |= {full: replace(variable, element=c.name) for full, variable in own.items()}
 
     @property
     def controllers(self) -> tuple[Controller, ...]:
@@ -465,6 +481,9 @@ class Mechanism(ConstraintElements):
         interval = 0.0 if every is None else float(numbers(owner, "every", every, ()))
         if every is not None and not (interval > 0 and callable(update)):
             raise ModelError(f"{owner}: every must be above 0 s and update a function, got {every!r} and {update!r}")
+        for function in (rate, update):
+            if function is not None:
+                refuse_held_state(owner, function, "mechanism.variable(...)")
         slope = f"{name}.slope" if linear else ""
         if linear:
             self._claim_variable(slope)
@@ -472,6 +491,48 @@ class Mechanism(ConstraintElements):
             rate = lambda s: s[slope]
         self._variables[name] = Variable(name, start, unit, rate, slope, interval, update)
         return name
+
+    def filter(self, name: str, signal: Callable[[Any], Any], numerator: Any, denominator: Any, unit: str = "") -> str:
+        """Add a signal through a transfer function, as a variable with this name, and return the name.
+
+        Args:
+            name: unique among variables; more states are in "name.chain".
+            signal: function of an instant that returns a number.
+            numerator: coefficients by falling powers of s, of a lower degree than the denominator.
+            denominator: likewise; `[1], [T, 1]` is a filter of first order with the time constant T, s.
+            unit: SI unit of the variable.
+
+        """
+        owner = f"filter {name!r}"
+        if not callable(signal):
+            raise ModelError(f"{owner}: signal must be a function of an instant, got {signal!r}")
+        a, b = coefficients(owner, numerator, denominator)
+        chain = f"{name}.chain"
+        self.variable(name, 0.0, unit=unit, rate=FilterRates(name, chain, signal, a, b, 0, 1))
+        if len(a) > 1:
+            rest = FilterRates(name, chain, signal, a, b, 1, len(a))
+            self.variable(chain, np.zeros(len(a) - 1), rate=rest)
+        return name
+
+    def delay(self, name: str, signal: Callable[[Any], Any], delay: float, *, order: int = 3, unit: str = "") -> str:
+        """Add a signal that comes late, by Pade's approximation, as a variable with this name; return the name.
+
+        It is good up to about `order / delay` rad/s; it is 0 before, and rings after a jump of the signal. Sampled
+        signals are delayed exactly: `every=` and `delay=` of `controller`.
+
+        Args:
+            name: unique among variables; more states are in "name.chain".
+            signal: function of an instant that returns a number.
+            delay: s.
+            order: number of states, at least 2.
+            unit: SI unit of the variable.
+
+        """
+        owner = f"delay {name!r}"
+        late = float(numbers(owner, "delay", delay, ()))
+        if not late > 0 or not isinstance(order, int) or not 2 <= order <= 10:
+            raise ModelError(f"{owner}: delay must be above 0 s, order from 2 to 10, got {delay!r} and {order!r}")
+        return self.filter(name, signal, *pade(late, order), unit=unit)
 
     def _claim_variable(self, name: str) -> None:
         read_name("variable", name)

@@ -22,8 +22,8 @@ def refuse_held_state(owner: str, function: Callable[..., Any], instead: str) ->
     """Reject a function whose text changes what outlives it: attributes, entries and lists that are not its own."""
     if found := _held(function):
         raise ModelError(
-            f"{owner}: its law changes {found}, state that it keeps in Python. It is run on symbols when the model is "
-            f"built, and the state would stay as it was then; declare it with {instead} and return its rate"
+            f"{owner}: its function changes {found}, state that it keeps in Python. It is run on symbols when a model "
+            f"is built, and the state would stay as it was then; declare it with {instead} and return its rate"
         )
 
 

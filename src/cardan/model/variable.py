@@ -7,11 +7,13 @@ the built model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+
+from cardan.errors import ModelError
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,3 +48,16 @@ class Variable:
     def owner(self) -> str:
         """What it is called in messages."""
         return f"variable {self.name!r}"
+
+
+def require_plain_names(variables: Iterable[Variable], elements: Iterable[Any]) -> None:
+    """Reject a variable that is called like a number of an element, `element.field`, and is none of it."""
+    known, listed = {element.name for element in elements}, tuple(variables)
+    brought = {variable.slope for variable in listed}
+    for variable in listed:
+        element = variable.name.rpartition(".")[0]
+        if element in known and not variable.element and variable.name not in brought:
+            raise ModelError(
+                f"{variable.owner}: such are the names of numbers of {element!r}, an element of the mechanism; "
+                f"call it {variable.name.replace('.', ' ')!r}"
+            )

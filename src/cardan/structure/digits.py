@@ -16,7 +16,7 @@ import numpy as np
 
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.solve import with_less_added
-from cardan.machines.noise import TIMES, evaluated, plan, with_noise
+from cardan.machines.noise import Plan, evaluated, plan, with_noise
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import Slot
 from cardan.model.model import Model
@@ -25,7 +25,7 @@ from cardan.program.program import Port
 from cardan.structure import rounding
 from cardan.structure.condition import WIDEST, matrix_condition, warn_at, warn_of_gap
 from cardan.structure.kernels import FreeKernel
-from cardan.structure.magnification import LESS, SIGMAS, Judged
+from cardan.structure.magnification import LESS, largest_error
 from cardan.structure.rounding import warn_outside
 from cardan.structure.row_sets import ChoosingKernel, with_good_rows
 
@@ -36,7 +36,7 @@ DOUBTFUL = {1: 1e6, 2: 1e5}
 CLOSELY = 8  # of the first calls are looked at, one by one
 SAMPLES = 16
 
-_GRAPHS: Slot[str, Judged] = Slot("graphs of derivatives whose rounding is judged, by key")
+_GRAPHS: Slot[str, tuple[Plan, Plan]] = Slot("graphs of derivatives whose rounding is judged, by key")
 
 
 def watch_derivatives(
@@ -96,17 +96,16 @@ def _error(model: Model, kernel: Kernel, row: dict[str, np.ndarray]) -> float:
     Relative to its largest entry; by `q` to the largest of the value, if that is more.
     """
 
-    def record() -> Judged:
+    def record() -> tuple[Plan, Plan]:
         graph: Any = kernel.program.record()
         with with_less_added(*LESS):
             less: Any = kernel.program.record()
-        return Judged(plan(read(graph)), plan(read(less)))
+        return plan(read(graph)), plan(read(less))
 
-    found = _GRAPHS.find(model, kernel.program.key, record)
+    normal, with_less = _GRAPHS.find(model, kernel.program.key, record)
     inputs = [row[port.name][None] for port in kernel.program.inputs]
-    noisy = with_noise(found.plan, inputs, SAMPLES)
-    assert found.with_less is not None
-    less = evaluated(found.with_less, inputs)
+    noisy = with_noise(normal, inputs, SAMPLES)
+    less = evaluated(with_less, inputs)
     worst = 0.0
     outputs = kernel.program.outputs
     alone = len(outputs) == 1  # second derivatives come without their value
@@ -115,8 +114,7 @@ def _error(model: Model, kernel: Kernel, row: dict[str, np.ndarray]) -> float:
         if port is outputs[0] and not alone:
             continue
         clean = answers[0]
-        spread = SIGMAS * np.sqrt(np.square((answers[1:] - clean) / TIMES).mean(axis=0))
-        error = float((spread + np.abs(other - clean)).max(initial=0.0))
+        error = float((largest_error(answers) + np.abs(other - clean)).max(initial=0.0))
         size = max(float(np.abs(clean).max(initial=0.0)), value if port.name.endswith("_q") else 0.0)
         if not error <= 0.0:
             worst = max(worst, error / size) if np.isfinite(error) and size > 0 else np.inf

@@ -16,8 +16,10 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.free_number import nominal
+from cardan.algebra.matrix import Matrix
 from cardan.formulation import dynamics
 from cardan.formulation.formulation import Formulation
+from cardan.formulation.quantity import Inputs, Quantity
 from cardan.formulation.solve import with_less_added
 from cardan.machines.noise import EPS, TIMES, Plan, evaluated, plan, with_noise
 from cardan.model.memory import Slot
@@ -38,10 +40,16 @@ FASTER = 3.0  # how many times the accelerations under loads the velocity terms 
 
 @dataclass(frozen=True)
 class Judged:
-    """A program whose rounding is judged, and the same with less added to its matrices where anything is."""
+    """A program whose rounding is judged. If `shares`, how much is added to its matrices is its input after time."""
 
     plan: Plan
-    with_less: Plan | None
+    shares: bool
+
+    def inputs(self, model: Model, at: States, less: bool = False) -> list[np.ndarray]:
+        """Arrays for the ports of the graph; `less`: with less added to matrices."""
+        time, values = [at.t] * model.depends_on_time, [at.p] * bool(model.parameters)
+        shares = [np.broadcast_to(LESS if less else (1.0, 1.0), (len(at.q), 2))] * self.shares
+        return [at.q, at.v, at.tau, at.wrenches, *time, *shares, *values]
 
 
 _JUDGED: Slot[str, list[Judged]] = Slot("graphs whose rounding is judged, by formulation")
@@ -53,19 +61,32 @@ def is_recursive(model: Model, formulation: Formulation) -> bool:
     return model.is_plain and formulation.in_tree and formulation.has_recursions
 
 
-def recorded(model: Model, formulation: Formulation) -> list[Any]:
-    """CasADi functions of the accelerations and the reactions, as kernels are compiled from; of large trees the first.
+def recorded(model: Model, formulation: Formulation, shares: bool = False) -> list[Any]:
+    """CasADi functions with the accelerations and the reactions as outputs; of large trees the first alone.
 
-    Inputs are q, v, tau, wrenches, and where there are any time and free parameters.
+    Inputs are q, v, tau, wrenches, and where there are any time and free parameters. With `shares` the graph of a
+    mechanism that is no plain tree has one more before the parameters, (2,): `solve.with_less_added`.
     """
     rows = kept_rows(model, formulation)
     if not is_recursive(model, formulation):
-        accelerations = function_of(model, dynamics.forward_dynamics(model, formulation, rows, True))
-    else:
-        accelerations = tree_graph(model, "forward_dynamics_loaded", formulation)
-        if is_large(model):
-            return [accelerations]
+        both = dynamics.motion_and_reactions(model, formulation, rows)
+        return [function_of(model, _with_shares(model, both) if shares else both)]
+    accelerations = tree_graph(model, "forward_dynamics_loaded", formulation)
+    if is_large(model):
+        return [accelerations]
     return [accelerations, function_of(model, dynamics.reactions(model, formulation, rows))]
+
+
+def _with_shares(model: Model, quantity: Quantity) -> Quantity:
+    """A quantity with the shares of what is added to matrices as its last input."""
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        shares = inputs["shares"]
+        with with_less_added(shares[0], shares[1]):
+            return quantity.graph(model, {name: x for name, x in inputs.items() if name != "shares"})
+
+    shapes = {port: quantity.input_shape(model, port) for port in quantity.inputs} | {"shares": (2,)}
+    return replace(quantity, inputs=(*quantity.inputs, "shares"), shapes=shapes, write=write)
 
 
 def judged(model: Model, formulation: Formulation) -> list[Judged]:
@@ -74,13 +95,8 @@ def judged(model: Model, formulation: Formulation) -> list[Judged]:
     def make() -> list[Judged]:
         home = model.unbound
         prepare(home, formulation)
-        graphs = [read(function) for function in recorded(home, formulation)]
-        if formulation.in_tree and not home.has_rows:
-            return [Judged(plan(graph), None) for graph in graphs]
-        with with_less_added(*LESS):
-            less = [read(function) for function in recorded(home, formulation)]
-        pairs = zip(graphs, less, strict=True)
-        return [Judged(plan(a), None if a.args == b.args else plan(b)) for a, b in pairs]
+        functions = recorded(home, formulation, shares=True)
+        return [Judged(plan(read(each)), "shares" in each.name_in()) for each in functions]
 
     return _JUDGED.find(model, formulation.key, make)
 
@@ -95,11 +111,6 @@ class States:
     wrenches: np.ndarray
     t: np.ndarray
     p: np.ndarray
-
-    def inputs(self, model: Model) -> list[np.ndarray]:
-        """Arrays for the ports of a graph."""
-        time, values = [self.t] * model.depends_on_time, [self.p] * bool(model.parameters)
-        return [self.q, self.v, self.tau, self.wrenches, *time, *values]
 
 
 def states_at(model: Model, q: Any, v: Any, tau: Any, t: Any) -> tuple[States, tuple[int, ...]]:
@@ -132,10 +143,10 @@ def _errors(model: Model, graphs: list[Judged], states: States, rows: int) -> np
     """The largest errors (rows, 2) of accelerations and reactions, at some kinds of loads with some draws each."""
     draws = DRAWS if len(states.q) > rows else 1
     worst = np.zeros((rows, 2))
-    for k, (program, groups) in enumerate(zip(graphs, (_acceleration_groups, _reaction_groups), strict=False)):
+    found = [each for program in graphs for each in _noisy(model, program, states, SAMPLES // draws)]
+    for k, (both, groups) in enumerate(zip(found, (_acceleration_groups, _reaction_groups), strict=False)):
         answer, error = (  # (kinds, rows, entries)
-            np.sqrt(np.square(x).reshape(len(x) // (draws * rows), draws, rows, x.shape[-1]).mean(axis=1))
-            for x in _noisy(program, states.inputs(model), SAMPLES // draws)
+            np.sqrt(np.square(x).reshape(len(x) // (draws * rows), draws, rows, x.shape[-1]).mean(axis=1)) for x in both
         )
         for group, least in groups(model, answer):
             worst[:, k] = np.maximum(worst[:, k], _relative(error[..., group], answer[..., group], least).max(axis=0))
@@ -155,13 +166,18 @@ def _reaction_groups(model: Model, f: np.ndarray) -> Iterator[tuple[np.ndarray, 
     yield turning, reach(model) * np.abs(f[..., ~turning]).max(axis=-1, initial=0.0)
 
 
-def _noisy(program: Judged, inputs: list[np.ndarray], samples: int) -> tuple[np.ndarray, np.ndarray]:
-    """The only output of a program (rows, n), and the largest error to expect in it."""
-    found = with_noise(program.plan, inputs, samples)[0]
-    error = SIGMAS * np.sqrt(np.square((found[1:] - found[0]) / TIMES).mean(axis=0))
-    if program.with_less is not None:
-        error += np.abs(evaluated(program.with_less, inputs)[0] - found[0])
-    return found[0], error
+def _noisy(model: Model, program: Judged, at: States, samples: int) -> list[tuple[np.ndarray, np.ndarray]]:
+    """Each output of a program (rows, n), and the largest error to expect in it."""
+    found = [(x[0], largest_error(x)) for x in with_noise(program.plan, program.inputs(model, at), samples)]
+    if not program.shares:
+        return found
+    less = evaluated(program.plan, program.inputs(model, at, less=True))
+    return [(x, error + np.abs(other - x)) for (x, error), other in zip(found, less, strict=True)]
+
+
+def largest_error(found: np.ndarray) -> np.ndarray:
+    """The largest error (...) to expect, from an answer without noise and others with noise (1 + samples, ...)."""
+    return SIGMAS * np.sqrt(np.square((found[1:] - found[0]) / TIMES).mean(axis=0))
 
 
 def _relative(error: np.ndarray, answer: np.ndarray, least: Any) -> np.ndarray:
@@ -207,7 +223,7 @@ def _loaded(model: Model, accelerations: Judged, at: States) -> States:
     rest = replace(at, v=0.0 * at.v, tau=0.0 * at.tau)
     cases = [replace(rest, wrenches=wrenches), replace(rest, tau=drives)]
     for case in tuple(cases):
-        a = evaluated(accelerations.plan, case.inputs(model))[0]
+        a = evaluated(accelerations.plan, accelerations.inputs(model, case))[0]
         rate = np.sqrt(np.abs(a[:, _turning(model)]).max(axis=1, initial=0.0))  # rad/s: what belongs to them
         cases.append(replace(case, v=FASTER * a / np.where(rate > 0, rate, 1.0)[:, None]))
     return States(*(np.concatenate([getattr(case, field.name) for case in cases]) for field in fields(at)))
