@@ -115,6 +115,9 @@ def _computed(name: str, doc: str) -> Any:
     return property(get)
 
 
+FORCES = ("force", "torque", "ground_force")  # readings of elements that are no joints
+
+
 class Trajectory:
     """States over time of one system or a batch of systems, and the quantities computed from them.
 
