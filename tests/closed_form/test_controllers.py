@@ -160,6 +160,35 @@ def test_all_formulations_have_the_same_controller():
     assert run.statistics["energy_error"] < 1e-5 and np.ptp(run.energy) > 0.01
 
 
+def test_controllers_in_files(tmp_path):
+    """Ready-made laws by their numbers, laws of the user by expressions; what plain Python does is refused."""
+    m = slider()
+    for body in ("y", "z"):
+        m.body(body, mass=1.0)
+        m.joint(body, cd.Prismatic(axis=(0, 1, 0)), m.ground, body)
+    m.controller("pid", "x", cd.PID(KP, KI, KD, limits=(-1, 4)), inputs={"reference": 1.0}, every=0.05, delay=0.1)
+    m.controller("fb", ["y", "z"], cd.StateFeedback([[1, 2, 3, 4], [4, 3, 2, 1.0]], at=[1, 2, 0, 0]))
+    m.controller("tf", "y", cd.StateSpace.of_transfer([1, 2], [1, 3, 2]), inputs={"reference": 2.0})
+    m.controller("motor", "z", cd.Motor(0.5, 2.0, 0.1), inputs={"voltage": 1.0})
+    law = lambda s: (
+        {"x": s["h"] - s.position("y")[1] * s["x"] + ca.sin(s.t), "z": [0, 0, 0, *s.position("y").elements()]},
+        {"x": s.rate("z") - s["x"]},
+    )
+    m.controller("own", "x", law, bodies="z", states={"x": 0.3}, inputs={"h": 1.0})
+    model = m.build().at({"own.h": 1.5})
+    cd.save(model, tmp_path / "m.yaml")
+    again = cd.load(tmp_path / "m.yaml")
+    runs = [cd.simulate(each, 0.5, samples=6) for each in (model, again)]
+    assert np.array_equal(runs[0].q, runs[1].q) and np.abs(runs[0].q[-1]).min() > 1e-3
+    m.controller("python", "x", lambda t, q, v, p: 0.0, every=0.1, python=True)
+    with pytest.raises(cd.ModelError, match="controller 'python': its law is plain Python"):
+        cd.save(m, tmp_path / "n.yaml")
+    text = (tmp_path / "m.yaml").read_text().replace("coordinate: z", "coordinate: k").replace("{rate: z}", "{rate: k}")
+    (tmp_path / "bad.yaml").write_text(text)
+    with pytest.raises(cd.FileError, match=r"controller 'own'.*there is no joint 'k'"):
+        cd.load(tmp_path / "bad.yaml")
+
+
 class Remembers:
     """A PID as it is written for a loop in Python."""
 

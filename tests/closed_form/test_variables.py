@@ -21,7 +21,7 @@ def swing(**variables) -> cd.Model:
     return m.build()
 
 
-@pytest.mark.parametrize(("method", "step"), [*METHODS, ("gear", None), ("bdf", None), ("adams", None)])
+@pytest.mark.parametrize(("method", "step"), [*METHODS, ("gear", None), ("adams", None)])
 def test_states_are_integrated_with_the_motion(method, step):
     """The integral of x is sin(2 t) / 2; a lag of first order behind the time has its closed form."""
     model = swing(
@@ -36,6 +36,28 @@ def test_states_are_integrated_with_the_motion(method, step):
     both = cd.simulate(starts, 2.0, method=method, step=step, samples=21)
     assert np.array_equal(both[0].parameters, run.parameters) and np.array_equal(both[0].q, run.q)
     assert both["lag"][1, 0] == 2.0
+
+
+@pytest.mark.parametrize("formulation", ["spatial", "absolute"])
+def test_alpha_integrates_states_to_second_order(formulation):
+    """States that act on the motion, and are reset by events: errors go with the square of the step."""
+    m = cd.Mechanism("servo")
+    m.body("arm", mass=2.0, com=(0.3, 0, 0), inertia=[0.1, 0.1, 0.1])
+    m.joint("A", cd.Revolute(axis=(0, 1, 0)), m.ground, "arm", start=0.7)
+    m.controller(
+        "servo", "A", lambda s: ([-40 * s["servo.e"] - 2 * s.rate("A")], {"e": s.coordinate("A") - 0.9}),
+        states={"e": 0.3},
+    )  # fmt: skip
+    m.variable("area", 0.0, rate=lambda s: s.rate("A") * s["servo.e"] - 5 * s["area"])
+    reset = cd.Event("reset", lambda s: s["servo.e"] - 0.25, then=lambda s: cd.Change(parameters={"area": 0.1}))
+    given = {"samples": 5, "events": [reset], "formulation": formulation}
+    model = m.build()
+    exact = cd.simulate(model, 0.4, rtol=1e-10, atol=1e-12, **given)
+    coarse, fine = (cd.simulate(model, 0.4, method="alpha", step=h, **given) for h in (4e-3, 2e-3))
+    assert [e.name for e in exact.events] == [e.name for e in fine.events] == ["reset"]
+    for name in ("servo.e", "area", "A.coordinate"):
+        errors = [np.abs(run[name] - exact[name]).max() for run in (coarse, fine)]
+        assert 0 < errors[1] < 2e-4 and 3 < errors[0] / errors[1] < 5, (name, errors)
 
 
 @pytest.mark.parametrize("formulation", ["absolute", "points"])
@@ -181,8 +203,6 @@ def test_bad_variables_and_inputs_are_refused():
     ):  # fmt: skip
         with pytest.raises(cd.CardanError, match=words):
             cd.simulate(model, 0.1, inputs=inputs)
-    with pytest.raises(cd.InputError, match="'area' has a rate, and method"):
-        cd.simulate(model, 0.1, method="alpha", step=0.01)
     for rate, words in (
         (lambda s: s["missing"], "'x'.*'missing' is not free"), (lambda s: [1.0, 2.0], "'x'.*1 numbers, got 2"),
         (lambda s: np.random.default_rng().random() * s.t, "'x'.*another one each time"),
@@ -190,7 +210,7 @@ def test_bad_variables_and_inputs_are_refused():
     ):  # fmt: skip
         with pytest.raises(cd.CardanError, match=words):
             cd.simulate(swing(x={"rate": rate}), 0.1)
-    with pytest.raises(cd.ModelError, match="'spring.mode': such are the names of numbers of 'spring'"):
+    with pytest.raises(cd.ModelError, match=r"'spring\.mode': such are the names of numbers of 'spring'"):
         swing(**{"spring.mode": {}})
     with pytest.raises(cd.ModelError, match=r"'u'.*every"):
         swing(u={"every": 0.0, "update": lambda s: s.t})

@@ -14,6 +14,9 @@ from hypothesis import strategies as st
 
 import cardan as cd
 from cardan import mechanisms
+from cardan.integrate.explicit.stepper import ExplicitStepper
+from cardan.integrate.integrators import Request
+from cardan.structure.formulation import formulation_of
 
 from ..graphs import consistent_states
 from ..trees import close, floating_model
@@ -303,3 +306,20 @@ def test_a_run_in_words() -> None:
     assert "'four_bar'" in repr(run) and "samples: 3" in repr(run) and "energy" not in repr(run)
     run.energy, run.residuals  # noqa: B018
     assert "change of energy" in repr(run) and "worst residual" in repr(run) and "rk4" in run._repr_html_()
+
+
+@pytest.mark.parametrize("formulation", ["spatial", "points"])
+def test_accelerations_at_a_start_are_those_of_forward_dynamics(formulation: str) -> None:
+    # of closed loops they come from a step of no length, of open ones from a kernel of their own
+    model = mechanisms.four_bar().build()
+    q, v, tau, _ = consistent_states(model, 3, 4)
+    stepper = cd.DormandPrince().stepper(model, formulation_of(model, formulation), Request(), tau)
+    assert isinstance(stepper, ExplicitStepper)
+    for start, compiled in ((v, False), (v + 0.1, True)):  # rates that open the loops
+        stepper.begin(0.5, q, start)
+        a, power = stepper.s["a"], stepper.s["power"]
+        np.testing.assert_array_equal(stepper.s["v"], start)
+        assert (stepper.s["steps"] == 0).all() and (stepper.s["t"] == 0.5).all() and (stepper.s["h"] > 0).all()
+        close(a, cd.forward_dynamics(model, q, start, tau, formulation=formulation), 1e-11)
+        close(power, np.sum(start * tau, axis=-1), 1e-11)
+        assert ("evaluate" in vars(stepper.kernels)) is compiled

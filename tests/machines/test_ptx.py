@@ -9,7 +9,15 @@ from functools import cache
 import numpy as np
 import pytest
 from tests.ptx import (
-    ARCHITECTURES, NO_PTXAS, assemble, collected, fault, find_ptxas, functions_of_a_state, make, sliding_block,
+    ARCHITECTURES,
+    NO_PTXAS,
+    assemble,
+    collected,
+    fault,
+    find_ptxas,
+    functions_of_a_state,
+    make,
+    sliding_block,
 )  # fmt: skip
 
 import cardan as cd

@@ -78,6 +78,8 @@ class _Slots:
 def _slots(who: str, model: Model, change: Any) -> _Slots:
     """Look up the names of a change."""
     if not isinstance(change, Change):
+        if callable(change):
+            raise InputError(f"{who}: it returns a function; give that one itself, as in then=cd.lock('name')")
         raise InputError(f"{who}: it must return a cd.Change(rates=..., parameters=...), got {shown(change)}")
     try:
         rates = [k for name in change.rates for k in range(model.nv)[model.v_slice(name)]]

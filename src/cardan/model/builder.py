@@ -16,7 +16,7 @@ from cardan.model.actuator import ACTUATOR, numbers_of
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.call_errors import with_call_errors
 from cardan.model.constraint_builder import ConstraintElements
-from cardan.model.control_law import ControlLaw
+from cardan.model.control_law import ControlLaw, started
 from cardan.model.controller import Controller, ControllerPart, PreviousValue
 from cardan.model.elements import Elements, read_armature, read_name
 from cardan.model.field import dimensions, frozen
@@ -369,6 +369,7 @@ class Mechanism(ConstraintElements):
                 states' rates; if it is sampled, of their next values.
             bodies: those that it acts on by wrenches, by name.
             states: numbers that it keeps, by name, with their start values; "name.state" is a variable of the model.
+                A ready-made law has its own, and other start values may be given here.
             inputs: numbers that are given to it, likewise: held variables, which `cd.simulate(..., inputs=...)`, events
                 and `model.at` set.
             every: interval, s, of one that is sampled: its efforts are held in between.
@@ -390,10 +391,12 @@ class Mechanism(ConstraintElements):
         interval = 0.0 if every is None else float(numbers(owner, "every", every, ()))
         if every is not None and interval <= 0:
             raise ModelError(f"{owner}: every must be above 0 s, got {every!r}")
-        if isinstance(law, ControlLaw):
-            if states or inputs or python or pushed:
-                raise ModelError(f"{owner}: {type(law).__name__} has states and inputs of its own; give joints only")
-            law, states, inputs = law.over(owner, along, [kind for _, kind in on], interval)
+        ready = law if isinstance(law, ControlLaw) else None
+        if ready is not None:
+            if python or pushed:
+                raise ModelError(f"{owner}: {type(law).__name__} acts on joints, and is not plain Python")
+            law, own_states, own_inputs = ready.over(owner, along, [kind for _, kind in on], interval)
+            states, inputs = started(owner, own_states, states), started(owner, own_inputs, inputs)
         if not callable(law):
             raise ModelError(f"{owner}: law must be a function of an instant, or cd.PID(...) and the like, got {law!r}")
         if python and (not interval or states):
@@ -407,7 +410,17 @@ class Mechanism(ConstraintElements):
         )
         sizes = (*(kind.nv for _, kind in on), *(6 for _ in pushed))
         made = Controller(
-            name, tuple(j for j, _ in on), pushed, law, starts, given, interval, lag, bool(python), sizes=sizes
+            name,
+            tuple(j for j, _ in on),
+            pushed,
+            law,
+            starts,
+            given,
+            interval,
+            lag,
+            bool(python),
+            ready=ready,
+            sizes=sizes,
         )
         self._add_variables(made)
         self._controllers[name] = made
@@ -415,21 +428,21 @@ class Mechanism(ConstraintElements):
 
     def _add_variables(self, c: Controller) -> None:
         """The inputs, states, and held efforts of a controller as variables."""
-        own = {f"{c.name}.{what}": Variable(f"{c.name}.{what}", x) for what, x in c.inputs.items()}
+        own = {f"{c.name}.{what}": Variable(f"{c.name}.{what}", x, element=c.name) for what, x in c.inputs.items()}
         for k, (what, start) in enumerate(c.states.items(), 1):
             full, part = f"{c.name}.{what}", ControllerPart(c, k)
             rate, update = (None, part) if c.every else (part, None)
-            own[full] = Variable(full, start, rate=rate, every=c.every, update=update)
+            own[full] = Variable(full, start, rate=rate, every=c.every, update=update, element=c.name)
         if c.every:
             zero, before = frozen(np.zeros(c.size)), f"{c.name}.output"
-            own[before] = Variable(before, zero, every=c.every, update=ControllerPart(c, 0))
+            own[before] = Variable(before, zero, every=c.every, update=ControllerPart(c, 0), element=c.name)
             for k in range(1, c.lag + 1):
                 full = f"{c.name}.delayed{k}"
-                own[full] = Variable(full, zero, every=c.every, update=PreviousValue(before))
+                own[full] = Variable(full, zero, every=c.every, update=PreviousValue(before), element=c.name)
                 before = full
         for full in own:
             self._claim_variable(full)
-        self._variables |= own
+        self._variables |= {full: replace(variable, element=c.name) for full, variable in own.items()}
 
     @property
     def controllers(self) -> tuple[Controller, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.errors import ModelError
+from cardan.errors import ModelError, nearest
 from cardan.model.joint import Kind
 from cardan.model.pose import numbers
 
@@ -29,6 +29,16 @@ class ControlLaw(ABC):
     @abstractmethod
     def over(self, owner: str, joints: Sequence[str], kinds: Sequence[Kind], every: float) -> Written:
         """The law of an instant for these joints, and its states and inputs with their start values."""
+
+
+def started(owner: str, own: Starts, given: Starts | None) -> Starts:
+    """States or inputs of a ready-made law with the start values given."""
+    for name, value in (given or {}).items():
+        if name not in own:
+            raise ModelError(f"{owner}: its law has no state or input {name!r} there{nearest(name, list(own))}")
+        if np.shape(value) not in ((), np.shape(own[name])):
+            raise ModelError(f"{owner}: {name} must be {np.size(own[name])} numbers, got {value!r}")
+    return {name: np.broadcast_to((given or {}).get(name, x), np.shape(x)) for name, x in own.items()}
 
 
 def _coordinates(s: Any, joints: Sequence[str]) -> tuple[Any, Any]:
@@ -248,7 +258,7 @@ class StateFeedback(ControlLaw):
         K = np.atleast_2d(np.asarray(self.K, dtype=float))
         n, names, at, effort = sum(kind.nv for kind in kinds), self.states or list(joints), self.at, self.effort
         if hasattr(names, "point"):
-            names, at, effort = _of_linear(owner, names, joints)
+            names, at, effort = of_linear(owner, names, joints)
         width = 2 * len(names)
         if K.shape != (n, width):
             raise ModelError(
@@ -267,7 +277,7 @@ class StateFeedback(ControlLaw):
         return law, {}, {"reference": np.zeros(len(names))}
 
 
-def _of_linear(owner: str, linear: Any, joints: Sequence[str]) -> tuple[list[str], np.ndarray, np.ndarray]:
+def of_linear(owner: str, linear: Any, joints: Sequence[str]) -> tuple[list[str], np.ndarray, np.ndarray]:
     """Joints of the states of a linear model, the states of its operating point, and the efforts there."""
     split = [name.partition(".") for name in linear.states]
     names = [rest for kind, _, rest in split if kind == "q"]
@@ -329,3 +339,9 @@ class Motor(ControlLaw):
             return g * k * s["current"], {"current": (u - R * s["current"] - k * g * v) / L}
 
         return law, {"current": np.zeros(n)} if L else {}, {"voltage": np.zeros(n)}
+
+
+CONTROL_LAWS: dict[str, type[ControlLaw]] = {
+    "pid": PID, "state_feedback": StateFeedback, "state_space": StateSpace, "motor": Motor,
+}  # fmt: skip
+"""The ready-made laws, by their names in files."""

@@ -25,6 +25,7 @@ from cardan.model.parameter import find_parameter
 from cardan.model.values import counted, shown
 
 if TYPE_CHECKING:
+    from cardan.model.control_law import ControlLaw
     from cardan.model.model import Model
 
 
@@ -166,6 +167,8 @@ class Controller:
     called: bool = False
     function: Any = field(default=None, repr=False)
     sights: tuple[Sight, ...] = ()
+    ready: ControlLaw | None = None
+    """The ready-made law that `law` is, if it is one."""
     sizes: tuple[int, ...] = ()
     """How many numbers act along each joint, then on each body."""
 

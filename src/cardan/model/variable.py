@@ -7,7 +7,7 @@ the built model.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -58,6 +58,6 @@ def require_plain_names(variables: Iterable[Variable], elements: Iterable[Any]) 
         element = variable.name.rpartition(".")[0]
         if element in known and not variable.element and variable.name not in brought:
             raise ModelError(
-                f"{variable.owner}: such are the names of numbers of {element!r}, which is an element of the mechanism; "
+                f"{variable.owner}: such are the names of numbers of {element!r}, an element of the mechanism; "
                 f"call it {variable.name.replace('.', ' ')!r}"
             )

@@ -14,7 +14,7 @@ import warnings
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -131,11 +131,11 @@ def jump_energies(run: Trajectory, kept: RunSamples) -> np.ndarray:
     parts = [part for part in parts if len(part[0])]
     if not parts:
         return total
-    systems, t, q, v, p, v_after, p_after = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+    systems, t, q, v, p, v_after, p_after = [np.concatenate([part[c] for part in parts]) for c in range(7)]
     added = energy_at(run.model, q, v_after, p_after) - energy_at(run.model, q, v, p)
     order = np.argsort(systems, kind="stable")
     systems, t, added = systems[order].astype(int), t[order].astype(float), added[order]
-    wide = np.zeros((len(total), total.shape[1] + 1))
+    wide = np.zeros((len(kept.t), total.shape[-1] + 1))
     for own in np.split(np.arange(len(systems)), np.flatnonzero(np.diff(systems)) + 1):
         i = systems[own[0]]
         np.add.at(wide[i], np.searchsorted(kept.t[i], t[own], side="left"), added[own])
@@ -190,7 +190,7 @@ def warn_of_energy(run: Trajectory, balance: EnergyBalance, integrator: Integrat
         how = f"with rtol={request.rtol:g} and atol={request.atol:g}; tighten them, or take another method"
     else:
         how = f"with step={request.step} s; take a shorter step"
-    if not integrator.for_stiff:
+    if not integrator.for_stiff and not run.model.laws:
         how += "; method='alpha' steps over fast vibration"
     warnings.warn(
         f"simulation of {run.model.name!r}{system}: {balance.error:.3g} J, {part:.2g} percent of the energy exchanged "

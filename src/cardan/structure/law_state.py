@@ -247,6 +247,16 @@ class ModeLaws:
         last, rest = self.impact(replace(s, u=s.u + np.einsum("kij,kj->ki", s.W, P)), closed, 0 * e)
         return P + last, rest if found is None else replace(rest, found=rest.found & found.found)
 
+    def nowhere(self, s: LawState) -> str:
+        """Which gap has no value at one of the states, as that of a wheel that lies flat; empty where all have."""
+        wrong = np.argwhere(~np.isfinite(s.phi))
+        if not len(wrong):
+            return ""
+        return (
+            f"{self.names[int(wrong[0, 1])]!r} has no finite value at this state: there is no point of contact, as of "
+            "a wheel that lies flat; start elsewhere"
+        )
+
     def why(self, found: Choice, q: np.ndarray, what: str) -> str:
         """Why no, or no single, set of modes fits one of the systems; empty where one does."""
         wrong = np.flatnonzero(~found.found | ~found.single)
@@ -257,10 +267,10 @@ class ModeLaws:
         names = ", ".join(map(repr, friction or self.names))
         told = "several" if found.found[k] else "no"
         state = np.array2string(np.asarray(q)[k], precision=6, separator=", ", max_line_width=1000)
-        return (
-            f"{told} {what} of the rows with laws fit (Painleve's paradox, or jamming), with {names} at q = {state}; "
-            "lower the friction, or make the contact compliant"
-        )
+        cause, remedy = "(Painleve's paradox, or jamming)", "lower the friction, or make the contact compliant"
+        if not friction:
+            cause, remedy = "(a motion or a loop drives against a stop or a lock)", "let it give way, or stop in time"
+        return f"{told} {what} of the rows with laws fit {cause}, with {names} at q = {state}; {remedy}"
 
 
 def law_rows_of(model: Model, formulation: Formulation) -> ModeLaws:

@@ -120,6 +120,8 @@ class Leg:
 class RecordingStepper(ExplicitStepper):
     """An explicit stepper that keeps what it does on a tape."""
 
+    starts_by_march = False
+
     def __init__(self, motion: ExplicitEquations, tableau: Tableau, tau: np.ndarray, request: Request) -> None:
         super().__init__(motion, tableau, tau, request)
         if motion.looped:

@@ -343,6 +343,9 @@ class ExplicitStepper(BatchStepper):
     The step of `request` is the length of fixed steps; for an adaptive method the first step, None to choose it.
     """
 
+    starts_by_march = True
+    """Whether `march`, which it needs anyway, may find the accelerations at a start."""
+
     def __init__(self, motion: ExplicitEquations, tableau: Tableau, tau: np.ndarray, request: Request) -> None:
         super().__init__(motion.model, tau, request)
         self.motion, self.tableau = motion, tableau
@@ -365,16 +368,44 @@ class ExplicitStepper(BatchStepper):
         h = self.s["h"] if goes_on else np.full(len(q), 0.0 if self.step is None else self.step)
         found = {"q": q, "v": v, "h": h, "e": np.zeros(len(q))}
         if self.states:
-            own = np.broadcast_to(self.parameters[0], (len(q), self.parameters[0].shape[-1]))[:, self.states]
-            found["x"] = self.s.get("x", np.array(own))
+            found["x"] = self._first_states(len(q))
         return found
 
     def _evaluated(self) -> States:
         s = self.s
+        if not self.reads_accelerations and not self.events:
+            return self._no_accelerations(len(s["t"]))
+        found = self._by_step_of_no_length()
+        if found is not None:
+            return found
         found = self._values(self.kernels, s, self.tau, *self.parameters_of(s))
         if self.motion.looped and not self.motion.divided:
             found["a"] = np.array(tree_kernel(self.model, "forward_dynamics")(s["q"], s["v"], self.tau))
         return found
+
+    @property
+    def reads_accelerations(self) -> bool:
+        """Whether a step begins with the accelerations at its start: the last stage of the step before."""
+        return self.tableau.adaptive
+
+    def _no_accelerations(self, B: int) -> States:
+        """Zeros for the accelerations and the power of B systems."""
+        return {"a": np.zeros((B, self.model.nv)), "power": np.zeros(B)}
+
+    def _by_step_of_no_length(self) -> States | None:
+        """Accelerations and power at the states, from a step that leads nowhere; None where another kernel must.
+
+        Its last stage evaluates them where the step begins. So forward dynamics is compiled once. A state off its
+        constraints by more than a step may be is refused, as is one that is not finite.
+        """
+        on_host = self.place is None and self.single is None
+        if not (self.starts_by_march and self.tableau.adaptive and on_host) or self.events or self.motion.looped:
+            return None
+        s, B = self.s, len(self.s["t"])
+        begin = s | self._no_accelerations(B) | {name: np.zeros(B) for name in ("h", "outcome", "steps")}
+        with np.errstate(all="ignore"):
+            after = self._pass(begin, s["t"] + 1.0, (*self.control, NO_PAUSE, self.tau, *self.parameters), np.ones(()))
+        return {name: after[name] for name in self.kernels.evaluated} if (after["steps"] == 1).all() else None
 
     def _values(self, kernels: ExplicitKernels, s: States, *given: np.ndarray) -> States:
         """Accelerations, power and values of events at states."""

@@ -46,7 +46,8 @@ class LawTransition(Transition):
         tau, closed = self.tau[at.systems], laws.switched(at.p)
         s = laws.state(at.t, at.q, v, tau, at.p)
         inside = laws.table.of(Law.UNILATERAL) & (s.phi < -VIOLATED)
-        hit, failed, message = laws.hit(s, closed), np.asarray(inside.any(axis=1)), self._violated(s, inside)
+        hit, failed = laws.hit(s, closed), np.asarray(inside.any(axis=1) | ~np.isfinite(s.phi).all(axis=1))
+        message = laws.nowhere(s) or self._violated(s, inside)
         impulse = np.zeros_like(s.u)
         if hit.any():
             part = s.of(hit)

@@ -167,6 +167,8 @@ def _improved(problem: Complementarity, x: Matrix | None) -> tuple[Matrix, Matri
 class MoreauStepper(ExplicitStepper):
     """Integrates a model by Moreau's rule."""
 
+    reads_accelerations = True
+
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start at a state; reject a first one in which a gap is closed by more than steps of this length leave it."""
         if not self.s and self.model.laws:

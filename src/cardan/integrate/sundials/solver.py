@@ -165,7 +165,7 @@ class SystemArrival:
     speed: float = 0.0
     """The largest `v^T v` so far."""
     zones: np.ndarray | None = None
-    """How near to zero (ne,) the value of an event is rounding; 0 for those whose value is not at zero since a jump."""
+    """How near to zero (ne,) the value of an event that was met at a jump is rounding; 0 for the others."""
 
 
 class SolverRun:
@@ -182,9 +182,8 @@ class SolverRun:
         self.zones = at.zones
 
     def _silence(self, values: np.ndarray) -> None:
-        """Set events' values that still are at zero to zero: SUNDIALS then waits until they are not, and meets none."""
+        """Set values of events that rest at zero since a jump to zero: SUNDIALS meets none until they are not zero."""
         if self.zones is not None:
-            self.zones[np.abs(values) > self.zones] = 0.0
             values[np.abs(values) <= self.zones] = 0.0
 
     def _noted(self, at: SystemArrival, y: np.ndarray) -> SystemArrival:
@@ -305,7 +304,7 @@ class SerialStepper:
         """Give systems of a mask (B,) other rates v (B, nv) and free parameters p (B, np): each is started again."""
         if self.events is not None:
             for k in np.flatnonzero(systems[: len(self.runs)]):
-                self.arrivals[k] = replace(self.arrivals[k], zones=self._zones(k))
+                self.arrivals[k] = replace(self.arrivals[k], zones=self._zones(int(k)))
         if self.parameters:
             self.parameters = (np.where(systems[:, None], p, np.broadcast_to(self.parameters[0], p.shape)),)
         given = self._given

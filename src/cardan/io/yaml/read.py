@@ -21,6 +21,7 @@ from cardan.io.policy import Policy, Word
 from cardan.io.table_file import table, table2, table_of_file
 from cardan.io.text_file import BODIES, placing, read_text, too_many_states
 from cardan.io.yaml import function, instant, schema
+from cardan.io.yaml.controllers import law_of_column, ready_law
 from cardan.io.yaml.expression import Measured
 from cardan.io.yaml.nodes import List, NodeReader, Scalar, Table, described, parse_yaml
 from cardan.io.yaml.schema import COORDINATE, RATE, Entries, along, each
@@ -125,6 +126,8 @@ class _MechanismReader:
             for name, reader in self.named(section):
                 add(name, reader)
         self.variables()
+        for name, reader in self.named("controllers"):
+            self.controller(name, reader)
         if self.section("ground").entries:
             ground = replace(self.top, node=self.section("ground"), owner="ground", what="")
             m.shape(m.ground, *self.shapes(entries_of(ground, schema.GROUND).get("shape", ())))
@@ -329,6 +332,26 @@ class _MechanismReader:
             )
         made = self.expressions(reader, values, outputs, ["number"] * count, instant.variables_of(readings, size))
         return instant.of_instant(made, readings)
+
+    def controller(self, name: str, reader: NodeReader) -> None:
+        """Add a controller: a ready-made law, or one of expressions of the instant."""
+        types = schema.CONTROLLER_TYPES
+        kind = type_of(reader, tuple(types))
+        values = entries_of(reader, schema.with_type(types) | schema.CONTROLLERS | types[kind])
+        values.pop("type")
+        m, on = self.mechanism, {what: values.pop(what, []) for what in ("joints", "bodies")}
+        with self.adding(reader, f"controller {name!r}"):
+            if kind != "user":
+                law: Any = ready_law(kind, values)
+            else:
+                size = instant.Sizes(m)
+                own = {what: {k: np.size(x) for k, x in values.get(what, {}).items()} for what in ("states", "inputs")}
+                size.numbers |= {f"{name}.{k}": n for each in own.values() for k, n in each.items()}
+                efforts = 6 * len(on["bodies"]) + sum(j.kind.nv for j in m.joints if j.name in on["joints"])
+                column = self.of_instant(reader, values, "law", size, efforts + sum(own["states"].values()))
+                law = law_of_column(column, efforts, own["states"])
+                values = {k: x for k, x in values.items() if k not in ("law", "reads", "where")}
+            m.controller(name, on["joints"], law, bodies=on["bodies"], **values)
 
     def actuator(self, name: str, reader: NodeReader) -> None:
         values = entries_of(reader, schema.ACTUATORS)

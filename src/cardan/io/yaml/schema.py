@@ -468,6 +468,57 @@ ACTUATORS: Entries = {
     "control": Entry(list_of(number()), "least and largest control"),
     "force": Entry(list_of(number()), "least and largest force"),
 }
+STARTS = Form(
+    lambda reader: {
+        name: (POINTS if isinstance(node, List) else number()).read(reader.inner(node, name))
+        for name, node in reader.table("{reference: 0.5}").entries.items()
+    },
+    {"type": "object", "additionalProperties": SOME},
+)  # fmt: skip
+CONTROLLERS: Entries = {
+    "joints": Entry(list_of(TEXT), "the joints that it drives"),
+    "every": Entry(number("time"), "interval of one that is sampled"),
+    "delay": Entry(number("time"), "by which its efforts come late, a multiple of every"),
+    "states": Entry(STARTS, "start values of its states by name"),
+    "inputs": Entry(STARTS, "start values of its inputs by name"),
+}
+CONTROLLER_TYPES: dict[str, Entries] = {
+    "pid": {
+        "kp": Entry(list_of(number()), "effort for unit error"),
+        "ki": Entry(list_of(number()), "rate of effort for unit error"),
+        "kd": Entry(list_of(number()), "effort for unit rate of the error"),
+        "filter": Entry(number("time"), "time constant of the derivative; without it the rate is measured"),
+        "limits": Entry(list_of(number()), "least and largest effort"),
+        "tracking": Entry(number("time"), "time constant with which the integral follows past the limits"),
+    },
+    "state_feedback": {
+        "K": Entry(ROWS, "gains of coordinates and then rates, a row for each effort", needed=True),
+        "feeds": Entry(list_of(TEXT), "the joints whose coordinates and rates are fed back; those driven unless given"),
+        "at": Entry(list_of(number()), "coordinates and then rates about which it regulates"),
+        "effort": Entry(list_of(number()), "efforts there"),
+    },
+    "state_space": {
+        "A": Entry(ROWS, "x' = A x + B y, u = C x + D y, y the errors of the joints", needed=True),
+        "B": Entry(ROWS, "see A", needed=True),
+        "C": Entry(ROWS, "see A", needed=True),
+        "D": Entry(ROWS, "see A", needed=True),
+    },
+    "motor": {
+        "constant": Entry(number(), "N m/A, or N/A", needed=True),
+        "resistance": Entry(number(), "ohm", needed=True),
+        "inductance": Entry(number(), "H"),
+        "gear": Entry(number(), "turns of the motor for one of the joint"),
+        "voltage": Entry(number(), "largest voltage, V"),
+    },
+    "user": {
+        "bodies": Entry(list_of(TEXT), "bodies that it acts on by wrenches"),
+        "reads": Entry(named("{x: {coordinate: A}}"), "names for what the expressions read, as of variables"),
+        "law": Entry(
+            function(many=True), "efforts of the joints, wrenches, and then rates or next values of the states",
+            needed=True,
+        ),
+    },
+}  # fmt: skip
 TABLES: Entries = {
     "file": Entry(TEXT, "a CSV file with the columns x, y and, of a table of two arguments, z; or give the lists"),
     "x": Entry(POINTS, "the points, ascending; numbers, with units where you like"),
@@ -505,7 +556,7 @@ PAIR: Entries = {
     "body2": Entry(TEXT, "body, or ground", needed=True),
 }
 WHERE = Entry(named("{w: =2*pi*t}"), "named values that the expressions share")
-VARIABLES["where"] = WHERE
+VARIABLES["where"] = CONTROLLER_TYPES["user"]["where"] = WHERE
 ALONG: Entries = {"joint": Entry(TEXT, "the joint", needed=True)}
 BODY_LIST: Entries = {"bodies": Entry(list_of(TEXT), "the bodies, counted from 1 in the expressions", needed=True)}
 WRENCH: Entries = {
@@ -647,6 +698,7 @@ SECTIONS: Entries = {
     "free": Entry(list_of(TEXT), "numbers that are inputs of every function, such as crank.mass"),
     "states": Entry(None, "named states"),
     "actuators": Entry(None, "inputs on joints, as data"),
+    "controllers": Entry(None, "controllers by name"),
     "losses": Entry(list_of(TEXT), "what the file that this came from says of dynamics, and this does not"),
     "notes": Entry(list_of(TEXT), "what the report of the model should say"),
 }
@@ -677,6 +729,9 @@ def json_schema() -> Schema:
         "states": _by_name(_object(STATES)),
         "actuators": _by_name(_object(ACTUATORS)),
         "variables": _by_name(_object(VARIABLES)),
+        "controllers": _by_name(
+            _by_type({type: with_type(CONTROLLER_TYPES) | CONTROLLERS | own for type, own in CONTROLLER_TYPES.items()})
+        ),
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",

@@ -206,7 +206,6 @@ def _shared(
     model: Model, rows: list[int], of: Callable[[Trajectory], np.ndarray]
 ) -> Callable[[Trajectory], np.ndarray]:
     """The same values; warn, once, if other rows share the forces of these of `model.rows`."""
-
     names = {model.rows[k].name for k in rows}
 
     def read(run: Trajectory) -> np.ndarray:
