@@ -49,6 +49,8 @@ def tables() -> str:
     lines += [*_table(schema.DATA), "", "### Frames", "", *_table(schema.FRAMES)]
     for title, types in (("Forces", schema.own_forces()), ("Constraints", schema.own_constraints())):
         lines += ["", f"### {title}", "", *_types(types)]
+    lines += ["", "### Variables", "", *_table(schema.VARIABLES), "", "Each of `reads` of a variable has one of:", ""]
+    lines += _table(schema.READS)
     units = ", ".join(f"`{name}`" for name in TABLE)
     prefixed = ", ".join(f"`{name}`" for name, (_, takes) in TABLE.items() if takes)
     prefixes = ", ".join(f"`{name}`" for name in PREFIXES)

@@ -40,6 +40,7 @@ GROUPS = {
     "refine_linkages RefinedLinkages",
     "Energy and momentum": "kinetic_energy potential_energy power momentum centroidal_momentum center_of_mass "
     "subtree_kinetic_energy subtree_momentum",
+    "Controllers": "PID StateSpace StateFeedback Motor ControlLaw",
     "Runs": "simulate Event Change Machine lock release Instant Trajectory draw page view Viewer load_run Store "
     "EventRecord compare Comparison Difference",
     "Studies": "sweep Run design Design normal uniform triangular lognormal Distribution Measure peak largest smallest "

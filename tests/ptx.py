@@ -48,7 +48,32 @@ NO_PTXAS = "ptxas is not installed: `pip install nvidia-cuda-nvcc`, or put it on
 
 # Beside the catalogue: past 64 links recursions are looped, and what is not takes minutes to compile.
 LOOPED = ("forward_dynamics", "inverse_dynamics", "mass_matrix", "body_poses", "body_twists", "kinetic_energy")
-MECHANISMS: dict[str, Callable[[], cd.Mechanism]] = {**CATALOGUE, "chain of 70": lambda: chain(70)}
+
+
+def sliding_block() -> cd.Mechanism:
+    """A block with friction that sticks, between stops, driven by a table."""
+    m = cd.Mechanism("block", gravity=(0, 0, 0))
+    m.body("block", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    m.joint("slide", cd.Prismatic(axis=(1, 0, 0)), m.ground, "block")
+    m.friction("rub", "slide", coulomb=0.4, stick=True)
+    m.stop("end", "slide", lower=-0.5, upper=0.5, restitution=0.6)
+    pull = cd.table(np.linspace(-1, 1, 9), np.linspace(1, -1, 9) ** 3)
+    m.drive("pull", "slide", lambda t, q, v: 5 * pull(q))
+    return m
+
+
+def slipping_ball() -> cd.Mechanism:
+    """A ball that slips, rolls and bounces on a plane."""
+    m = cd.Mechanism("ball")
+    m.body("ball", mass=1.0, inertia=(0.004, 0.004, 0.004))
+    m.joint("float", cd.Free(), m.ground, "ball", start=(0, 0, 0.1, 1, 0, 0, 0))
+    m.roll("lane", "ball", m.ground, radius=0.1, friction=0.3, restitution=0.5)
+    return m
+
+
+MECHANISMS: dict[str, Callable[[], cd.Mechanism]] = {
+    **CATALOGUE, "chain of 70": lambda: chain(70), "sliding block": sliding_block, "slipping ball": slipping_ball,
+}  # fmt: skip
 
 
 @contextmanager
@@ -98,6 +123,8 @@ def programs_of(model: cd.Model, derivatives: bool = False) -> list[Program]:
             cd.vjp(model, "forward_dynamics", {"q": q, "v": v, "tau": given["tau"]}, np.ones(model.nv))
         event = cd.Event("passes", lambda now: now.v[0] - 1e3)
         methods = [{}, {"method": "rk4", "step": 1e-3}, {"events": [event]}, {"method": "alpha", "step": 1e-3}]
+        if model.laws:
+            methods.append({"method": "moreau", "step": 1e-3})
         for options in methods[: 2 if is_large(model) else None]:
             with suppress(cd.CardanError):
                 cd.simulate(model, 2e-3, q, v, **options)

@@ -43,3 +43,18 @@ def test_a_run_loses_what_friction_takes():
     reaction = np.linalg.norm(run["C.reaction_force"], axis=-1)
     slides = run["fC.mode"][:, 0] == 0
     np.testing.assert_allclose(np.abs(run["fC.force"][slides]), 0.3 * 0.2 * reaction[slides], rtol=1e-9)
+
+
+def test_tables_and_laws_in_one_model():
+    """A drive by a table, with stops and friction by a reaction, moves as one by the function that it is made of."""
+    x = np.linspace(-1, 1, 9)
+    answers = []
+    for pull in (cd.table(x, x**3), lambda x: x**3):
+        m = cd.Mechanism("block")
+        m.body("block", mass=1.0, inertia=(1.0, 1.0, 1.0))
+        m.joint("slide", cd.Prismatic((1, 0, 0)), m.ground, "block")
+        m.drive("pull", "slide", lambda t, q, v, pull=pull: -20 * pull(q))
+        m.stop("ends", "slide", lower=-0.3, upper=0.3, restitution=0.5)
+        m.friction("rub", "slide", coefficient=0.1, stick=True)
+        answers.append(cd.forward_dynamics(m.build(), [[0.1], [0.3]], [[0.2], [0.0]]))
+    np.testing.assert_allclose(answers[0], answers[1], rtol=1e-12)

@@ -149,6 +149,24 @@ def test_bad_changes_are_refused():
         cd.simulate(ball(), 1.0, events=[bounce(0.5)], samples=5, sensitivities="v0")
 
 
+@pytest.mark.parametrize(("method", "step"), [("rk4", 0.01), ("gear", None), ("bdf", None), ("adams", None)])
+def test_a_value_that_rests_at_zero_is_met_again_only_after_it_left(method, step, capfd):
+    """Two masses of one frequency meet, go on together to rounding, part, and meet half a period later; no warnings."""
+    m, w = cd.Mechanism("pair", gravity=(0, 0, 0)), np.sqrt(0.7)
+    for name, mass in (("a", 1.0), ("b", 3.0)):
+        m.body(name, mass=mass)
+        m.joint(name, cd.Prismatic(axis=(1, 0, 0)), m.ground, name)
+        m.torsion(f"spring {name}", name, stiffness=0.7 * mass, rest=0.3)
+    m.variable("count", 0.0, every=0.25, update=lambda s: s["count"] + 1)  # breaks on the way
+    distance = lambda s: s.coordinate("a") - s.coordinate("b")
+    meet = cd.Event("meet", distance, then=lambda s: cd.Change({"a": 1.3, "b": 1.3}))
+    part = cd.Event("part", lambda s: s.t - 2.0, then=lambda s: cd.Change({"a": 1.0, "b": -1.0}))
+    run = cd.simulate(m.build(), 6.0, [0.0, 1.0], [2.0, -1.0], method=method, step=step, events=[meet, part], samples=7)
+    assert [event.name for event in run.events] == ["meet", "part", "meet"]
+    assert np.allclose([event.time for event in run.events], [np.arctan(w / 3) / w, 2.0, 2.0 + np.pi / w], atol=1e-5)
+    assert "WARNING" not in capfd.readouterr().err
+
+
 @pytest.mark.parametrize(("method", "step"), METHODS[:2])
 def test_a_lock_stops_and_releases(method, step):
     """A lock takes the kinetic energy of its joint, holds it, and lets it go."""

@@ -1,5 +1,6 @@
 """Event-driven runs of stops, contacts, friction that sticks, locks and latches against closed forms."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -192,3 +193,39 @@ def test_a_screw_locks_itself_under_its_load():
     assert a[1] > 0 and abs(run.v[1, -1, 0]) < 1e-14
     np.testing.assert_allclose(run.q[1, -1], -(2.0**2) / 2 / a[1], rtol=1e-8)
     assert run.events[0].time == pytest.approx(2.0 / a[1], rel=1e-8)
+
+
+def test_bounces_at_any_limit_come_to_rest():
+    m = cd.Mechanism("ball")
+    m.body("ball", mass=1.0)
+    m.joint("x", cd.Prismatic(axis=(0, 0, 1)), "ground", "ball", start=1.0)
+    m.stop("floor", "x", lower=-0.6, restitution=0.02)
+    rng = np.random.default_rng(3)
+    lower, e = rng.uniform(-5.0, 0.9, 16), 10 ** rng.uniform(-3, -0.5, 16)
+    balls = m.build().free("floor.lower", "floor.restitution").at({"floor.lower": lower, "floor.restitution": e})
+    run = cd.simulate(balls, 4.0, samples=3)
+    assert np.allclose(run.q[:, -1, 0], lower, rtol=0, atol=1e-9) and not run.v[:, -1].any()
+    assert len(run.events) < 16 * 60  # they do not bounce by their rounding for ever
+
+
+def test_a_block_rocks_as_housner_says_and_comes_to_rest():
+    b, h = 0.2, 0.6
+    m = cd.Mechanism("block", gravity=(0, -G, 0))
+    m.body("block", mass=1.0, inertia=(1, 1, (b**2 + h**2) / 3))
+    m.joint("plane", cd.Planar((0, 0, 1)), m.ground, "block")
+    for name, corner in (("left", (-b, -h, 0)), ("right", (b, -h, 0))):
+        m.contact(
+            name, ["block"], friction=1.0,
+            gap=lambda t, poses, twists, c=corner: (poses[0].position + poses[0].rotation @ c)[1],
+            tangent=lambda t, poses, twists, c=corner: (
+                poses[0].rotation @ (twists[0][3:] + ca.cross(twists[0][:3], ca.vertcat(*c)))
+            )[0],
+        )  # fmt: skip
+    tilt = 0.1  # about the left corner
+    turn = np.array([[np.cos(tilt), -np.sin(tilt)], [np.sin(tilt), np.cos(tilt)]])
+    run = cd.simulate(m.build(), 5.0, [*(turn @ [b, h]), tilt], samples=3)
+    rates = np.array([(event.v[2], event.v_after[2]) for event in run.events[:10]])
+    np.testing.assert_allclose(rates[:, 1] / rates[:, 0], 1 - 1.5 * b**2 / (b**2 + h**2), rtol=1e-9)
+    np.testing.assert_allclose(run.q[-1], [b, h, 0], atol=1e-9)
+    assert np.abs(run.v[-1]).max() < 1e-12 and len(run.events) < 200
+    np.testing.assert_allclose(run["left.force"][-1][0] + run["right.force"][-1][0], G, rtol=1e-9)

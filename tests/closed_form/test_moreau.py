@@ -155,3 +155,30 @@ def test_start_inside_a_stop_is_refused() -> None:
     m.stop("end", "x", lower=0.5)
     with pytest.raises(cd.InputError, match=r"violates stop 'end', row 'end: lower': its gap is -0\.5 m"):
         cd.simulate(m.build(), 0.1, method="moreau", step=1e-3)
+
+
+def test_a_moving_table_does_work() -> None:
+    """The work of a contact that moves by itself is part of the energy balance: no energy is missing."""
+    m = cd.Mechanism("ball")
+    m.body("ball", mass=0.3)
+    m.joint("z", cd.Prismatic(axis=(0, 0, 1)), "ground", "ball", start=0.4)
+    m.contact("table", ["ball"], gap=lambda t, poses, _: poses[0].position[2] - 0.05 * ca.sin(30 * t), restitution=0.7)
+    model = m.build()
+    run = cd.simulate(model, 1.5, method="moreau", step=1e-3, samples=3)
+    assert run.statistics["energy_error"] < 1e-10
+    assert abs(run.q[-1, 0] - cd.simulate(model, 1.5, samples=3).q[-1, 0]) < 0.01
+
+
+def test_numbers_that_would_have_no_effect_are_refused() -> None:
+    """A radius of a slide, a Stribeck speed with nothing to fall from, a change within a function."""
+    with pytest.raises(cd.ModelError, match=r"friction 'f': radius is of the pin of a turning joint, and 'x' slides"):
+        sliding((0, 0, -G)).friction("f", "x", coefficient=0.2, radius=0.1, stick=True)
+    with pytest.raises(cd.ModelError, match=r"friction 'f': it has a speed stribeck and no static to fall from"):
+        sliding((0, 0, -G)).friction("f", "x", coulomb=1.0, stribeck=0.1, stick=True)
+    m = sliding((0, 0, -G))
+    m.friction("f", "x", coulomb=1.0, static=2.0, coefficient=0.1, stribeck=0.1, stick=True)
+    m = sliding((-G, 0, 0))
+    m.lock("brake", "x")
+    wrong = cd.Event("low", lambda s: s.coordinate("x") + 0.5, then=lambda s: cd.lock("brake"))
+    with pytest.raises(cd.InputError, match=r"it returns a function; .* then=cd.lock\('name'\)"):
+        cd.simulate(m.build(), 1.0, events=[wrong])

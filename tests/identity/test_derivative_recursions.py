@@ -13,7 +13,9 @@ import pytest
 import cardan as cd
 from cardan import mechanisms
 from cardan.algebra.spatial import crf, crf_bar, crm
-from cardan.formulation import spatial_derivatives
+from cardan.formulation import dynamics, spatial_derivatives
+from cardan.formulation.derivative import By
+from cardan.formulation.derivative import differentiated as automatic
 from cardan.formulation.formulation import tree_rates
 from cardan.formulation.quantity import climbs
 from cardan.formulation.spatial import SPATIAL
@@ -260,3 +262,24 @@ def legged(pin: Any) -> tuple[cd.Model, Any]:
             m.joint(f"hinge {leg} {k}", cd.Revolute(axis), near, name, at=place)
             near = name
     return m.build(), other
+
+
+def test_dampers_and_springs_along_joints_are_taken_along() -> None:
+    """Against automatic differentiation of the whole."""
+    m = cd.Mechanism("damped", gravity=(1.0, -2.0, -9.0))
+    kinds = (cd.Revolute((1, 2, 0)), cd.Spherical(), cd.Prismatic((0, 1, 1)))
+    for k, kind in enumerate(kinds):
+        m.body(f"b{k}", mass=1.0 + k, com=(0.1, 0.2 - k, 0.3), inertia=(0.3, 0.4, 0.5))
+        m.joint(f"j{k}", kind, m.ground if k == 0 else f"b{k - 1}", f"b{k}")
+    m.torsion("hinge", "j0", stiffness=3.0, damping=0.7)
+    m.drive("slide", "j2", lambda t, q, v: -2.0 * v - 5.0 * q**3)
+    model = m.build()
+    at = state(model, 5)[:3]
+    assert spatial_derivatives.has_joint_laws(model)
+    written = {"forward": dynamics.forward_dynamics(model, SPATIAL, (), False)}
+    written["inverse"] = dynamics.inverse_dynamics(model, SPATIAL, loaded=False)
+    for way, (_, name) in PAIRS.items():
+        names = ("q", "v", written[way].inputs[2])
+        expected = function_of(model, automatic(written[way], By(names), model))(*at)
+        for got, right in zip(getattr(cd, name)(model, *at, by=names), expected, strict=True):
+            close(got.reshape(np.array(right).shape), np.array(right), 1e-11)

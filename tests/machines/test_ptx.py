@@ -8,7 +8,17 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tests.ptx import ARCHITECTURES, NO_PTXAS, assemble, collected, fault, find_ptxas, functions_of_a_state, make
+from tests.ptx import (
+    ARCHITECTURES,
+    NO_PTXAS,
+    assemble,
+    collected,
+    fault,
+    find_ptxas,
+    functions_of_a_state,
+    make,
+    sliding_block,
+)  # fmt: skip
 
 import cardan as cd
 from cardan import mechanisms
@@ -19,6 +29,9 @@ from cardan.structure import kernels
 
 class Stop(Exception):
     """A kernel was called."""
+
+
+WAYS = ("rk4", "moreau")
 
 
 @cache
@@ -113,3 +126,13 @@ def test_llvm_knows_every_architecture():
     assert [architecture_for(c) for c in (52, 60, 61, 75, 87, 90, 103, 121, 999)] == [
         OLDEST, 60, 60, 75, 86, 90, 100, 120, 120,
     ]  # fmt: skip
+
+
+def test_marches_with_laws_and_tables(quick_code):
+    """Of a block with stops, friction that sticks and a table; in modes, and by Moreau's rule."""
+    with collected() as found:
+        runs = [cd.simulate(sliding_block().build(), 0.1, [0.2], [1.0], method=way, step=1e-3) for way in WAYS]
+    marches = [program for program in found.values() if program.name == "march"]
+    assert len(marches) == len(WAYS) and abs(runs[0].q[-1] - runs[1].q[-1]) < 1e-3
+    for program in marches:
+        assert not fault(make(program).ptx, 90)

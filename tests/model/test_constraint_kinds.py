@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -19,6 +20,7 @@ from cardan.io.yaml.write import write_yaml
 from cardan.model import constraint_table
 from cardan.model.constraint_table import CONSTRAINTS
 from cardan.model.force import BodyPose
+from cardan.model.pitch_curve import pitch_curve
 
 from ..trees import close
 
@@ -195,6 +197,22 @@ REFUSED: dict[str, tuple[Callable[[cd.Mechanism], Any], str]] = {
     ),
     "open": (lambda m: m.cam("cam", "a", "b", lambda a: 5 + a), "profile must be closed, and its value at -pi and pi"),
     "negative": (lambda m: m.cam("cam", "a", "b", lambda a: ca.sin(a)), "profile must be above 0, the distance from"),
+    "hollow": (
+        lambda m: m.cam("cam", "a", "b", lambda a: 1 + 0.2 * ca.cos(3 * a), face=(0, 1, 0)),
+        "cam and flat face 'cam': a flat face touches a convex cam only, and its radius of curvature",
+    ),
+    "rail": (
+        lambda m: m.roll("w", "a", "b", radius=1.0, axis=(0, 1, 0), along=(0, 0, 2)),
+        "wheel on rail 'w': along must not be parallel to normal",
+    ),
+    "flat": (
+        lambda m: (m.roll("w", "a", "ground", radius=1.0, axis=(0, 0, 1)), cd.assemble(m.build())),
+        "wheel on plane 'w', normal has no finite value there: a wheel that lies flat has no lowest point",
+    ),
+    "upright": (
+        lambda m: (m.knife_edge("k", "a", edge=(0, 0, 1)), cd.assemble(m.build())),
+        "knife edge 'k', lateral has no finite value there: an edge across the plane has no direction in it",
+    ),
     "relation": (
         lambda m: (m.couple("r", ["A", "B"], lambda a, b: a - b), m.build()),
         "joint 'A' (free) has 6 coordinates; it must have one",
@@ -224,6 +242,44 @@ def test_rods_that_contradict_one_another_are_named() -> None:
     m.distance("d", "a", "b", length=1.0, at1=(0.1, 0, 0))
     with pytest.raises(cd.ModelError, match=r"distance '[cd]'"):
         cd.assemble(m.build(), np.array([0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0.0]))
+
+
+def test_a_disc_that_falls_over_says_so() -> None:
+    model = cd.mechanisms.rolling_disc().build()
+    q = np.array([0, 0, 0.3 * np.cos(1.2), np.cos(0.6), np.sin(0.6), 0, 0])
+    with (
+        pytest.warns(RuntimeWarning, match="magnify rounding"),
+        pytest.raises(cd.SimulationError, match=r"'rim', normal has no finite value there: a wheel that lies flat"),
+    ):
+        cd.simulate(model, 1.0, q)
+    with pytest.raises(cd.InputError, match="simulate: at the start wheel on plane 'rim', normal has no finite value"):
+        cd.simulate(model, 1.0, np.array([0, 0, 0, np.sqrt(0.5), np.sqrt(0.5), 0, 0]))
+
+
+def test_forces_that_blades_of_one_axle_share_are_told() -> None:
+    m = cd.Mechanism("sledge")
+    m.body("sledge", mass=2.0, com=(0.3, 0, 0), inertia=(0.1, 0.1, 0.2))
+    m.joint("ice", cd.Planar(), m.ground, "sledge")
+    for name, y in (("left", 0.2), ("right", -0.2)):
+        m.knife_edge(name, "sledge", at1=(0, y, 0))
+    m.knife_edge("tail", "sledge", at1=(-1, 0, 0))
+    run = cd.simulate(m.build(), 0.1, v0={"ice": [1.0, 0.0, 0.0]}, samples=2)
+    with pytest.warns(RuntimeWarning, match="the forces of 'left: lateral', 'right: lateral' are one possible"):
+        assert np.isfinite(run["left.force"]).all()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert np.isfinite(run["tail.force"]).all() and np.isfinite(run["left.force"]).all()
+
+
+def test_a_prescribed_motion_is_exact_whatever_its_steps() -> None:
+    m = cd.Mechanism("crank", gravity=(0, -9.81, 0))
+    m.body("crank", mass=1.0, com=(0.3, 0, 0), inertia=(0.1, 0.1, 0.2))
+    m.joint("shaft", cd.Revolute(), m.ground, "crank")
+    m.motion("turn", "shaft", lambda t: 2 * ca.sin(9 * t))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        run = cd.simulate(m.build(), 2.0, assemble=True, samples=9)
+    close(run["shaft.coordinate"], 2 * np.sin(9 * run.time), 1e-12)
 
 
 def test_a_cam_from_a_table_is_that_of_its_function() -> None:
@@ -283,3 +339,55 @@ def test_a_ball_that_slips_ends_up_rolling() -> None:
     close(run.velocity("ball")[[1, -1], 0], [3.0 - 0.25 * 0.2 * 9.81, 3.0 * 5 / 7], 1e-6)
     with pytest.raises(cd.ModelError, match=r"sphere on plane 'x': static and restitution need friction"):
         m.roll("x", "ball", m.ground, radius=0.1, restitution=0.5)
+
+
+def test_a_wheel_that_lies_flat_and_may_slip_is_told() -> None:
+    m = cd.Mechanism("hoop")
+    m.body("hoop", mass=2.0, inertia=cd.inertia.cylinder(2.0, 0.3, 0.02, axis="y"))
+    m.joint("float", cd.Free(), m.ground, "hoop")
+    m.roll("rim", "hoop", m.ground, radius=0.3, axis=(0, 1, 0), friction=0.5)
+    flat = [0, 0, 0.3, np.sqrt(0.5), np.sqrt(0.5), 0, 0]
+    for way in ({}, {"method": "moreau", "step": 0.1}):
+        with pytest.raises(cd.CardanError, match=r"'rim.*no finite value.*a wheel that lies flat"):
+            cd.simulate(m.build(), 1.0, flat, **way)
+
+
+SLOPE = 0.3  # rad
+SHARES = {
+    "solid cylinder": (cd.inertia.cylinder(2.0, 0.1, 0.4, axis="y")[1, 1], 2 / 3, True),
+    "thin hoop": (2.0 * 0.1**2, 1 / 2, True),
+    "ball": (0.4 * 2.0 * 0.1**2, 5 / 7, False),
+}
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_down_a_slope(name: str) -> None:
+    """Acceleration along the slope is 2/3, 1/2, 5/7 of g sin; friction makes up for the rest, and does no work."""
+    inertia, share, is_wheel = SHARES[name]
+    down, normal = np.array([np.cos(SLOPE), 0, -np.sin(SLOPE)]), np.array([np.sin(SLOPE), 0, np.cos(SLOPE)])
+    m = cd.Mechanism("slope", gravity=(0, 0, -9.81))
+    m.body("roller", mass=2.0, inertia=(inertia, inertia, inertia))
+    m.joint("float", cd.Free(), m.ground, "roller")
+    m.roll("road", "roller", m.ground, radius=0.1, axis=(0, 1, 0) if is_wheel else None, normal=normal)
+    q = [*(0.1 * normal), 1, 0, 0, 0]
+    model = m.build()
+    a = cd.forward_dynamics(model, q, np.zeros(6))
+    pull = 9.81 * np.sin(SLOPE)
+    np.testing.assert_allclose(a[3:], share * pull * down, atol=1e-12)
+    np.testing.assert_allclose(a[:3], [0, share * pull / 0.1, 0], atol=1e-10)
+
+
+def test_a_roller_on_the_profile_of_a_cam() -> None:
+    """On an eccentric circle: its centre goes round on a larger one. A hollow that is too narrow is refused."""
+    e, R, r = 0.2, 0.8, 0.3
+    circle = lambda size: lambda a: e * ca.cos(a) + ca.sqrt(size**2 - (e * ca.sin(a)) ** 2)
+    pitch = pitch_curve("cam", circle(R), r)
+    angle = np.linspace(-4.0, 4.0, 31)
+    close(pitch(angle), np.array([float(circle(R + r)(a)) for a in angle]), 1e-11)
+    m = cd.Mechanism("hollow")
+    m.body("cam", mass=1.0, inertia=(1, 1, 1))
+    m.joint("shaft", cd.Revolute(), m.ground, "cam")
+    wavy = lambda a: R + 0.1 * ca.cos(5 * a)  # hollow with a radius of 0.27
+    with pytest.raises(cd.ModelError, match=r"cam 'c': a roller of radius 0\.3 m does not follow .* hollow"):
+        m.cam("c", "ground", "cam", wavy, roller=r)
+    assert abs(pitch_curve("cam", wavy, 0.2)(0.0) - (R + 0.1 + 0.2)) < 1e-9

@@ -10,6 +10,24 @@ TABLE = "identity/test_joint_table.py"
 
 MUTANTS: list[Mutant] = [
     *changes(
+        "io/yaml/instant.py", "closed_form/test_variables.py",
+        ("{\"point\": point} if any(reading.point) else {}", "{}", "files lose the points whose positions variables read"),
+    ),
+    *changes(
+        "model/control_law.py", "closed_form/test_controllers.py",
+        ("rates[\"integral\"] = ki * e + ((u - free) / T_t if ends is not None else 0.0)", "rates[\"integral\"] = ki * e", "a limited PID winds up"),
+        ("slope = (e - s[\"filtered\"]) / (T_f + every)", "slope = (e - s[\"filtered\"]) / (T_f + 2 * every)", "a sampled PID has half its derivative"),
+    ),
+    *changes(
+        "model/controller.py", "closed_form/test_controllers.py",
+        ("if sights != others or first.serialize() != again.serialize():", "if False:", "a law with random numbers is recorded"),
+        ("for full in (f\"{self._owner}.{name}\", name):", "for full in (name,):", "own states have no short names"),
+    ),
+    *changes(
+        "model/held_state.py", "closed_form/test_controllers.py",
+        ("    if found := _held(function):", "    if found := str():", "state in Python that two runs do not show is recorded"),
+    ),
+    *changes(
         "model/constraint_table.py", "model/test_constraint_kinds.py",
         ("slip = first - second", "slip = first", "a wheel on a moving body slips"),
         ("gap = e[\"radius2\"] - e[\"radius\"] - apart if inside else apart - e[\"radius\"] - e[\"radius2\"]\n        first, second", "gap = apart - e[\"radius\"] - e[\"radius2\"]\n        first, second", "a ball in a bowl is outside of it"),

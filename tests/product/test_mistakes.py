@@ -253,7 +253,7 @@ def test_reactions_of_what_has_none() -> None:
     m = arm()
     m.motion("turn", "A", lambda t: t)
     run = cd.simulate(m.build(), 0.1, samples=2)
-    with pytest.raises(cd.UnknownNameError, match=r"it is a force element or a motion: run\['turn\.torque'\]"):
+    with pytest.raises(cd.UnknownNameError, match=r"it is no joint, and its forces are run\['turn\.torque'\]"):
         run.reaction("turn")
     with pytest.raises(cd.InputError, match=r"got 'world'; those are 'ground' here"):
         run.reaction("A", axes="world")

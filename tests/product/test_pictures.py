@@ -499,3 +499,15 @@ def test_every_mark_can_be_declared(mark: str, axes: tuple[tuple[str, int], ...]
     figure = bead(kind).build().draw([0.3, 0.3])
     plain = mark == "new" or len(axes) < {"cross": 2, "ball": 0, "weld": 0, "none": 0}.get(mark, 1)
     assert ("wire" in names_in(figure)) == plain
+
+
+def test_a_latch_is_drawn_at_its_point_and_long_names_take_two_lines() -> None:
+    m = cd.Mechanism("walker")
+    m.body("leg", mass=1.0, com=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))
+    m.joint("hip", cd.Revolute(), m.ground, "leg", at=(0, 1.0, 0))
+    m.latch("foot on the ground", "leg", m.ground, "pin", at=(1.0, 0, 0), axis=(0, 0, 1), closed=False)
+    model = m.build()
+    (drawn,) = geometry_of(model).elements
+    assert [(end.body, *end.position) for end in drawn.ends] == [(0, 1.0, 0.0, 0.0)]
+    figure = cd.simulate(model, 0.1, samples=3).plot("foot on the ground.force")
+    assert figure.axes[0].get_ylabel() == "foot on the ground\nforce (N)"

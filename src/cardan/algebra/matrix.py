@@ -54,6 +54,21 @@ def is_symbol(value: object) -> TypeIs[casadi.SX]:
     return found
 
 
+def column_of(value: Any) -> casadi.SX:
+    """A number, an expression, or a sequence of them, as a dense column; what is neither raises TypeError.
+
+    `float` of a symbol is no error but NaN, so each entry is looked at.
+    """
+    import casadi as ca
+
+    parts = value if hasattr(value, "__len__") and not is_symbol(value) else [value]
+    try:
+        found = ca.SX(ca.vertcat(*(x if is_symbol(x) else float(x) for x in parts)))
+    except (TypeError, ValueError, NotImplementedError):
+        raise TypeError(f"{value!r} is no column of numbers") from None
+    return ca.densify(found).reshape((found.numel(), 1))
+
+
 @overload
 def matrix(rows: Sequence[Sequence[float]]) -> np.ndarray: ...
 @overload

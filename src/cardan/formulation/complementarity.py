@@ -96,7 +96,8 @@ class LawfulMotion:
         if joint.kind.q_units == ("m",):
             along = as_graph(joint.kind.S(zeros(1, None, x)), x)[3:]
             force = force - along * (dot(along, force) / dot(along, along))
-        return ca.substitute(force, x, ca.SX.zeros(m)), ca.jacobian(force, x)
+        found = ca.substitute([force, ca.jacobian(force, x)], [x], [ca.SX.zeros(m)])
+        return found[0], found[1]  # derivatives of tables, which are zero, may be multiplied by x
 
 
 def lawful_motion(

@@ -106,8 +106,10 @@ def entering_power(parts: Parts, tau: Matrix, rows: Sequence[int], lam: Matrix) 
     return power
 
 
-def inverse_dynamics(model: Model, formulation: Formulation) -> Quantity:
+def inverse_dynamics(model: Model, formulation: Formulation, loaded: bool = True) -> Quantity:
     """Forces (nv,) along the tree's coordinates that give accelerations `a` (nv,), cut joints and couplings apart.
+
+    Wrenches on the bodies are an input if it is `loaded`.
 
     With `u = S(q) v` the formulation's own rates on the tree's motions, `u' = S a + S' v` goes into its equations,
     and what is missing there does the work `S^T (M u' - f)` along the tree's coordinates: the rows of the tree's
@@ -120,9 +122,9 @@ def inverse_dynamics(model: Model, formulation: Formulation) -> Quantity:
         parts = parts_at(model, formulation, {name: x for name, x in inputs.items() if name != "a"})
         u = parts.rates
         rate = ca.jtimes(u, v, inputs["a"]) + ca.jtimes(u, q, tree_rates(model, q, v))
-        return [ca.jtimes(u, v, parts.M @ rate - parts.f, True)]
+        return [-ca.jtimes(u, v, formulation.missing_force(parts, rate), True)]
 
-    inputs = ("q", "v", "a", "wrenches", *time_port(model))
+    inputs = ("q", "v", "a", *(("wrenches",) if loaded else ()), *time_port(model))
     return Quantity("inverse_dynamics", inputs, (("tau", per_velocity),), write=write)
 
 

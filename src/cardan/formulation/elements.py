@@ -12,10 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from cardan.algebra.matrix import Matrix, Scalar, dot, segment
+from cardan.formulation.instant import Seen
 from cardan.formulation.kinematics import Kinematics
 from cardan.formulation.measured_joint import fixed_transform, frame_in_link
 from cardan.formulation.rows import LinkRows
 from cardan.model.constraint import Constraint, pose_rate
+from cardan.model.controller import Controller
 from cardan.model.force import BodyPose, Force
 from cardan.model.joint import Kind, configuration_rate
 from cardan.model.model import Model
@@ -58,6 +60,9 @@ def joint_forces(kin: Kinematics, t: Scalar) -> dict[int, Matrix]:
             j = force.on[0]
             tau = force.law(t, *kin.joint(j))
             total[j] = total[j] + tau if j in total else tau
+    for controller in kin.model.controllers:
+        for j, tau in zip(controller.joints, controller.efforts(Seen(kin, t)), strict=False):
+            total[j] = total[j] + tau if j in total else tau
     return total
 
 
@@ -70,6 +75,11 @@ def body_wrenches(kin: Kinematics, t: Scalar) -> dict[int, Matrix]:
             for b, f in zip(force.on, wrenches, strict=True):
                 if b != GROUND:
                     total[b] = total[b] + f if b in total else f
+    for controller in kin.model.controllers:
+        if controller.bodies:
+            wrenches = controller.efforts(Seen(kin, t))[len(controller.joints) :]
+            for b, f in zip(controller.bodies, wrenches, strict=True):
+                total[b] = total[b] + f if b in total else f
     return total
 
 
@@ -102,6 +112,17 @@ def element_power(kin: Kinematics, t: Scalar) -> Matrix:
             P = P + _power_along_joint(kin.model.joints[force.on[0]].kind, force, t, *state)
         else:
             P = P + _power_on_bodies(force, t, *state)
+    for controller in kin.model.controllers:
+        P = P + controller_power(kin, controller, t)
+    return P
+
+
+def controller_power(kin: Kinematics, controller: Controller, t: Scalar) -> Matrix:
+    """Power (W) that a controller gives to the mechanism."""
+    rates = [kin.joint(j)[1] for j in controller.joints] + [kin.twist(b) for b in controller.bodies]
+    P: Any = 0.0
+    for rate, effort in zip(rates, controller.efforts(Seen(kin, t)), strict=True):
+        P = P + dot(rate, effort)
     return P
 
 

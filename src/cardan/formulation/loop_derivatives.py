@@ -55,7 +55,7 @@ def has_only_cut_joints(model: Model) -> bool:
     """Whether nothing but cut joints and sums of coordinates tie links, and forces act along tree joints only."""
     joints = [j for coupling in model.couplings for j in coupling.joints]
     joints += [force.on[0] for force in model.forces if force.kind.on == "joint"]
-    apart = any(force.kind.on != "joint" for force in model.forces) or bool(model.constraints)
+    apart = any(force.kind.on != "joint" for force in model.forces) or bool(model.constraints or model.controllers)
     apart = apart or any(coupling.is_relation for coupling in model.couplings)
     return not apart and not set(joints) & set(model.cuts)
 

@@ -84,7 +84,8 @@ class LawParts:
         """`y(0)` and the matrix `dy/dx` of something affine in x."""
         import casadi as ca
 
-        return ca.substitute(y, self.x, ca.SX.zeros(self.x.shape)), ca.jacobian(y, self.x)
+        found = ca.substitute([y, ca.jacobian(y, self.x)], [self.x], [ca.SX.zeros(self.x.shape)])
+        return found[0], found[1]  # derivatives of tables, which are zero, may be multiplied by x
 
     def reactions(self) -> Matrix:
         """Wrenches (number of joints, 6) of all joints, affine in x."""
@@ -194,7 +195,7 @@ def law_forces(at: LawParts) -> Matrix:
     nonlinear = any(f.joint is not None for f in friction_rows(model))
     now, A = ca.SX.zeros(m), ca.jacobian(left, y)
     if not nonlinear:
-        return ca.densify(unit * solve_small(A, -ca.substitute(left, y, now)))
+        return ca.densify(unit * solve_small(*ca.substitute([A, -left], [y], [now])))  # A may have y times zero: tables
     for _ in range(NEWTON_STEPS):
         residual, slope = (ca.substitute(part, y, now) for part in (left, A))
         now = now - solve_small(slope, residual)

@@ -11,6 +11,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from cardan.algebra.matrix import Matrix, eye, segment, stack, zeros
+from cardan.formulation.elements import controller_power
+from cardan.formulation.instant import Seen
+from cardan.formulation.kinematics import kinematics_of_tree
 from cardan.formulation.measured_joint import JointRows, Moving, measure_between
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
 from cardan.model.constraint_kind import ConstraintElement, ContactReading
@@ -102,3 +105,19 @@ def _state(
     if link is None:
         return measured[j].q, measured[j].qd
     return segment(inputs["q"], link.q), segment(inputs["v"], link.v)
+
+
+def controller_readings(model: Model) -> Quantity:
+    """What acts of each controller, along its joints and on its bodies, and then its power (W), one after the other."""
+    shapes: dict[str, Shape] = {"q": (model.nq,), "v": (model.nv,)} | ({"t": ()} if model.depends_on_time else {})
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        q = inputs["q"]
+        t = inputs["t"] if "t" in inputs else zeros(1, 1, q)
+        kin, parts = kinematics_of_tree(model, q, inputs["v"]), []
+        for controller in model.controllers:
+            parts += [*controller.efforts(Seen(kin, t)), controller_power(kin, controller, t)]
+        return [stack(*parts)]
+
+    size = sum(controller.size + 1 for controller in model.controllers)
+    return Quantity("controller_readings", tuple(shapes), (("x", fixed(size)),), write=write, shapes=shapes)

@@ -49,9 +49,12 @@ from cardan.algebra.matrix import Matrix, eye, mirrored, stack, zeros
 from cardan.algebra.rotation import cross, skew
 from cardan.algebra.spatial import crf_bar, crm, first_moment, rigid_inertia, rotated_back, shift_of
 from cardan.formulation.armature import drive_force, not_carried, own_columns, with_own
-from cardan.formulation.kinematics import body_wrench, joint
-from cardan.formulation.quantity import Inputs, Quantity, per_velocity, square
+from cardan.formulation.elements import joint_forces
+from cardan.formulation.formulation import tangent
+from cardan.formulation.kinematics import body_wrench, joint, kinematics_of_tree
+from cardan.formulation.quantity import Inputs, Quantity, climbs, per_velocity, square
 from cardan.formulation.recursion import Climb, Node, Output, Recursion, Sweep, unroll
+from cardan.formulation.tree import stacked_drives
 from cardan.model.joint import Kind, configuration_rate
 from cardan.model.model import Model
 
@@ -256,10 +259,38 @@ def forward_parts(model: Model, inputs: Inputs) -> ForwardParts:
     q, v = inputs["q"], inputs["v"]
     C, M = unroll(_FORCE_AND_MASS.at_rest("qdd"), model, {"q": q, "v": v})
     factor = tree_factor(M, above)
-    a = tree_solve(factor, above, inputs["tau"] - C)
+    law, law_q, law_v = _joint_laws(model, inputs)
+    a = tree_solve(factor, above, inputs["tau"] + law - C)
     _, tau_q, tau_v, _ = unroll(INVERSE_DYNAMICS_DERIVATIVES, model, {"q": q, "v": v, "a": a})
-    tau_q, tau_v = ca.sparsify(tau_q), ca.sparsify(tau_v)  # nothing changes when a free base is shifted
+    tau_q, tau_v = ca.sparsify(tau_q - law_q), ca.sparsify(tau_v - law_v)  # no change where a free base is shifted
     return ForwardParts(a, tau_q, tau_v, tree_inverse_factor(factor, above, q), ca.vertcat(*factor.reciprocal))
+
+
+def has_joint_laws(model: Model) -> bool:
+    """Whether it is a tree on which force elements act along joints only, as functions of q and v: dampers, springs.
+
+    Derivatives by recursion take them along where the recursion is unrolled.
+    """
+    along = all(force.kind.on == "joint" for force in model.forces) and not model.laws
+    return along and not model.has_rows and not model.depends_on_time and climbs(model) <= MOST_CLIMBS
+
+
+def _joint_laws(model: Model, inputs: Inputs) -> tuple[Matrix, Matrix, Matrix]:
+    """Forces (nv,) of elements along the joints, and their derivatives by q along the tangent and by v (nv, nv)."""
+    import casadi as ca
+
+    q, v = inputs["q"], inputs["v"]
+    if not model.forces:
+        return ca.SX(model.nv, 1), ca.SX(model.nv, model.nv), ca.SX(model.nv, model.nv)
+    law = stacked_drives(model, joint_forces(kinematics_of_tree(model, q, v), 0.0), q)
+    return law, ca.jacobian(law, q) @ tangent(model, q), ca.jacobian(law, v)
+
+
+def _write_inverse(model: Model, inputs: Inputs) -> list[Matrix]:
+    """Inverse dynamics and its derivatives, less what elements along the joints do."""
+    tau, tau_q, tau_v, M = unroll(INVERSE_DYNAMICS_DERIVATIVES, model, inputs)
+    law, law_q, law_v = _joint_laws(model, inputs)
+    return [tau - law, tau_q - law_q, tau_v - law_v, M]
 
 
 def _solved(Li: Matrix, reciprocal: Matrix, B: Matrix) -> Matrix:
@@ -331,7 +362,7 @@ MOST_CLIMBS = 300
 INVERSE = Quantity(
     "inverse_dynamics_derivatives", ("q", "v", "a"),
     (("tau", per_velocity), ("tau_q", square), ("tau_v", square), ("M", square)), INVERSE_DYNAMICS_DERIVATIVES,
-    most_climbs=MOST_CLIMBS,
+    write=_write_inverse, most_climbs=MOST_CLIMBS,
 )  # fmt: skip
 INVERSE_LOADED = Quantity(
     "inverse_dynamics_loaded_derivatives", ("q", "v", "a", "wrenches"), INVERSE.outputs,

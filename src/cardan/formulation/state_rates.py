@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from cardan.algebra.matrix import Matrix, is_symbol
+from cardan.algebra.matrix import Matrix, column_of
 from cardan.errors import CardanError, InputError
 from cardan.formulation.dynamics import time_of
 from cardan.formulation.instant import Instant
@@ -48,8 +48,6 @@ def _rate(variable: Variable, instant: Instant) -> Any:
 
 
 def _traced(variable: Variable, instant: Instant) -> Any:
-    import casadi as ca
-
     assert variable.rate is not None
     try:
         with plain_symbols():
@@ -62,13 +60,11 @@ def _traced(variable: Variable, instant: Instant) -> Any:
             "functions (casadi.sin, casadi.fmin, ...) of the instant"
         ) from None
     try:
-        found = ca.SX(
-            rate if is_symbol(rate) else [float(x) for x in ([rate] if not hasattr(rate, "__len__") else rate)]
-        )
-    except (TypeError, ValueError, NotImplementedError):
+        found = column_of(rate)
+    except TypeError:
         raise InputError(
             f"{variable.owner}: its rate must be an expression of the instant, got {shown(rate)}"
         ) from None
     if found.numel() != variable.value.size:
         raise InputError(f"{variable.owner}: its rate must have {variable.value.size} numbers, got {found.numel()}")
-    return ca.densify(found).reshape((variable.value.size, 1))
+    return found

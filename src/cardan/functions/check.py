@@ -204,7 +204,8 @@ def _law_rows(model: Model, q: Any, v: Any, tau: Any, bound: float) -> list[Chec
         )
         for name in ("phi", "u", "b", "W")
     ]
-    found, residual = law_rows_of(moded, ways[0]).resting(here)
+    resting = law_rows_of(moded, ways[0])  # of rows that move, some may hold one another to contradicting motions
+    found, residual = resting.resting(resting.state(np.zeros(len(q)), q, 0 * v, tau, p))
     error = float(residual[found].max(initial=0.0)) if found.any() else np.nan
     rows.append(CheckRow("complementarity of forces and rates", error, 1e-8))
     return rows + [row for rule in RULES for row in _impact_rows(model, q, v, rule, bound)]

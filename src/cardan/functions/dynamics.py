@@ -15,6 +15,7 @@ import numpy as np
 from cardan.errors import CardanError, InputError, Removed, no_such_argument
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.spatial import SPATIAL
+from cardan.formulation.spatial_derivatives import has_joint_laws
 from cardan.functions import looped
 from cardan.functions.derivatives import (
     Derivatives,
@@ -105,7 +106,7 @@ def forward_dynamics(
 def _has_derivative_recursion(model: Model, formulation: Formulation, by: Any, chart: Any, inputs: set[str]) -> bool:
     """Whether a recursion of its own gives these derivatives, in fewer operations than differentiating the value's."""
     names = names_of(by)
-    plain = model.is_plain and formulation is SPATIAL and chart == "tangent"
+    plain = (model.is_plain or has_joint_laws(model)) and formulation is SPATIAL and chart == "tangent"
     plain = plain and all(isinstance(name, str) for name in names)
     return plain and 0 < len(set(names)) == len(names) and set(names) <= inputs
 
@@ -207,6 +208,9 @@ def inverse_dynamics(
     from cardan.functions.constraints import drive_forces
     from cardan.structure.dynamics import inverse_kernel
 
+    if wrenches is None and driven is None:
+        kernel = inverse_kernel(model, found, loaded=False)
+        return kernel(q, v, a, *time_argument(model, t), out=out, threads=threads)
     wrenches = np.zeros((model.nb, 6), _kind(q)) if wrenches is None else wrenches
     if driven is not None:
         require_host("inverse_dynamics with driven=", q=q, v=v, a=a, wrenches=wrenches)
@@ -397,7 +401,7 @@ def joint_wrenches(
         whole = written(model, tree_quantity(found, "joint_wrenches"))
         args = (q, v, a, wrenches, *time_argument(model, t))
         return with_derivatives("joint_wrenches", model, by, chart, whole, found, args, out=out, threads=threads)
-    if model.forces:
+    if model.has_loads:
         kernel = _joint_wrench_kernel(model, formulation_of(model, formulation))
         return given("joint_wrenches", out, kernel(q, v, a, wrenches, *time_argument(model, t), threads=threads))
     if any(map(is_device_array, (q, v, a, wrenches))):

@@ -89,11 +89,11 @@ def potential_energy(
         found = formulation_of(model, formulation)
         whole = own_potential_energy(tree_quantity(found, "potential_energy"))
         return with_derivatives("potential_energy", model, by, chart, whole, found, (q,), out=out, threads=threads)
-    if model.forces and is_device_array(q):
+    if model.has_loads and is_device_array(q):
         found = formulation_of(model, formulation)
         return whole_kernel(model, own_potential_energy(tree_quantity(found, "potential_energy")), found)(q, out=out)
     gravity = tree_kernel(model, "potential_energy", formulation)(q, threads=threads)
-    if not model.forces:
+    if not model.has_loads:
         return given("potential_energy", out, gravity)
     kernel = _ELEMENTS.find(model, "potential", lambda: compile_quantity(model, element_potential(), "tree"))
     return given("potential_energy", out, gravity + kernel(q, threads=threads))
@@ -265,7 +265,7 @@ def power(
     except ValueError:
         shapes = f"q {q.shape}, v {v.shape}, tau {drives.shape}, t {t.shape}"
         raise InputError(f"power: the batches do not fit together: {shapes}") from None
-    if model.forces:
+    if model.has_loads:
         kernel = _ELEMENTS.find(model, "power", lambda: compile_quantity(model, element_power(model), "tree"))
         total = total + kernel(q, v, *time_argument(model, t), threads=threads)
     held = any(x.depends_on_time or x.is_at_rate_level for x in model.constraints)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.algebra.matrix import is_symbol
+from cardan.algebra.matrix import column_of
 from cardan.errors import CardanError, InputError, UnknownNameError, nearest
 from cardan.formulation.instant import Instant
 from cardan.formulation.spatial import SPATIAL
@@ -78,6 +78,8 @@ class _Slots:
 def _slots(who: str, model: Model, change: Any) -> _Slots:
     """Look up the names of a change."""
     if not isinstance(change, Change):
+        if callable(change):
+            raise InputError(f"{who}: it returns a function; give that one itself, as in then=cd.lock('name')")
         raise InputError(f"{who}: it must return a cd.Change(rates=..., parameters=...), got {shown(change)}")
     try:
         rates = [k for name in change.rates for k in range(model.nv)[model.v_slice(name)]]
@@ -94,15 +96,13 @@ def _slots(who: str, model: Model, change: Any) -> _Slots:
 
 def _column(who: str, what: str, value: Any, size: int) -> Any:
     """A value as a column of symbols."""
-    import casadi as ca
-
     try:
-        found = ca.SX(value if is_symbol(value) else np.asarray(floats(value), dtype=float).reshape(-1))
-    except (TypeError, NotImplementedError):
+        found = column_of(value)
+    except TypeError:
         raise InputError(f"{who}: {what} must be numbers or expressions of the instant, got {shown(value)}") from None
     if found.numel() != size:
         raise InputError(f"{who}: {what} must have {size} numbers, got {found.numel()}")
-    return ca.densify(found).reshape((size, 1))
+    return found
 
 
 def trace_change(who: str, model: Model, then: Callable[[Instant], Any]) -> tuple[Any, _Slots]:

@@ -17,6 +17,7 @@ from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation.instant import Instant
 from cardan.integrate.changes import Change, TracedChange
 from cardan.integrate.transition import Jump, Moment, Transition
+from cardan.model.controller import Controller, ControllerPart
 from cardan.model.model import Model
 from cardan.model.values import floats, shown
 from cardan.model.variable import Variable
@@ -122,10 +123,45 @@ def sampled_updates(model: Model, start: float, end: float) -> list[tuple[np.nda
             raise InputError(
                 f"simulate: a variable is sampled every {every:g} s, {count} times in the run; take a longer interval"
             )
-        own = [x for x in model.variables if x.every == every]
+        every_own = [x for x in model.variables if x.every == every]
+        own = [x for x in every_own if not isinstance(x.update, ControllerPart) or not x.update.controller.called]
 
         def then(s: Instant, own: Sequence[Variable] = own) -> Change:
             return Change(parameters={x.name: x.update(s) for x in own if x.update is not None})
 
-        found.append((start + every * np.arange(count), TracedChange(model, f"{own[0].owner}: update", then)))
+        times = start + every * np.arange(count)
+        if own:
+            found.append((times, TracedChange(model, f"{own[0].owner}: update", then)))
+        called = [x.update.controller for x in every_own if x not in own and isinstance(x.update, ControllerPart)]
+        found += [(times, CalledController(model, controller)) for controller in called]
     return found
+
+
+class CalledController(Transition):
+    """A controller whose law is plain Python, called at each of its times for all systems that are there."""
+
+    def __init__(self, model: Model, controller: Controller) -> None:
+        self.model, self.controller = model.unbound, controller
+
+    def apply(self, at: Moment) -> Jump:
+        """Put its efforts (k, size) into their variable."""
+        free, k, own = self.model.parameters, len(at.t), self.controller
+        given = {x.name: at.p[:, free.slice_of(x.name)].reshape(k, *x.shape) for x in free}
+        try:
+            answer = own.law(at.t, at.q.copy(), at.v.copy(), given)
+        except Exception as error:
+            raise InputError(
+                f"{own.owner}: its law failed at t = {at.t[0]:.6g} s: {type(error).__name__}: {error}"
+            ) from error
+        try:
+            efforts = floats(answer)
+            efforts = np.broadcast_to(efforts.reshape(k, own.size) if efforts.ndim else efforts, (k, own.size))
+        except (TypeError, ValueError):
+            raise InputError(
+                f"{own.owner}: its law must return efforts ({k}, {own.size}), a row a system, got {shown(answer)}"
+            ) from None
+        if not np.isfinite(efforts).all():
+            raise InputError(f"{own.owner}: its efforts are not finite at t = {at.t[0]:.6g} s: {shown(answer)}")
+        p = at.p.copy()
+        p[:, free.slice_of(f"{own.name}.output")] = efforts
+        return Jump(at.v, p)

@@ -328,6 +328,7 @@ class Alpha(Integrator):
 
     name = "alpha"
     elsewhere = ("hht", "newmark", "generalized_alpha", "generalised_alpha", "implicitfast")
+    has_states = True
     summary = "generalised-alpha, order 2, fixed steps"
     chooses_steps = False
     for_stiff = True
@@ -345,8 +346,9 @@ class Alpha(Integrator):
         from cardan.integrate.large import is_sum, takes_sums
         from cardan.machines.cuda.place import Place
 
-        # a card has the straight line alone
+        # a card, and variables with rates, have the straight line alone
         recorded = isinstance(request.threads, Place) and not is_sum(formulation)
+        recorded |= bool(model.parameters.states)
         if takes_sums(model, formulation, newton_recorded=True) and not recorded:
             return LargeAlphaStepper(model, formulation, tau, request, self.damping)
         return AlphaStepper(model, formulation, tau, request, self.damping)

@@ -10,11 +10,13 @@ from typing import Any
 from cardan.algebra.matrix import Matrix, Scalar, dot
 from cardan.formulation.dynamics import shape_of
 from cardan.formulation.formulation import Formulation
+from cardan.formulation.state_rates import state_rates
 from cardan.integrate.events import Event, trace_events
 from cardan.machines.ufunc.kernel import Kernel, compile_program
 from cardan.model.memory import RecentSlot, Slot
 from cardan.model.model import Model
 from cardan.program.program import Port, Program
+from cardan.structure.kernels import function_of, symbolic
 from cardan.structure.planarity import prepare
 from cardan.structure.rows import kept_rows
 
@@ -55,6 +57,23 @@ def _layout_of(model: Model, formulation: Formulation) -> Layout:
     unit = tuple(at for _, at in formulation.quaternions(model))
     lent = () if shape.lent is None else tuple(map(tuple, shape.lent.tolist()))
     return Layout(formulation, formulation.facts(model), *formulation.sizes(model), tuple(rows), positions, unit, lent)
+
+
+def at_states(model: Model, states: Sequence[int], x: Matrix, values: list[Matrix]) -> list[Matrix]:
+    """Expressions with unknowns `x` in the place of the free parameters of a model that are states."""
+    import casadi as ca
+
+    if not states:
+        return values
+    p = symbolic(model)[1]
+    return list(ca.substitute(values, [p[k] for k in states], ca.vertsplit(x)))
+
+
+def rates_facts(model: Model) -> str:
+    """What tells the rates of a model's states from others; empty if it has no states."""
+    if not model.parameters.states:
+        return ""
+    return hashlib.sha256(function_of(model, state_rates(model)).serialize().encode()).hexdigest()
 
 
 MANY_STEPS = 100  # `repeats` of a kernel that takes many steps in a call

@@ -53,6 +53,8 @@ def takes_sums(model: Model, formulation: Formulation, newton_recorded: bool) ->
     `newton_recorded` says whether the solution of Newton's equations would be part of that line: it then grows faster.
     It depends on the mechanism alone: the steps of a system are the same in every batch.
     """
+    if model.controllers:  # which tie all components together
+        return False
     if not newton_recorded:
         return len(model.tree.links) > LOOP_PAST and is_sum(formulation)
     if formulation.in_tree:

@@ -240,6 +240,20 @@ class BatchStepper:
         """The state with other rates (B, nv) of the tree."""
         return {**s, "v": v}
 
+    def _states(self, s: States) -> np.ndarray:
+        """The parameters (B, nx) that are integrated with the motion, in a state."""
+        return s["x"]
+
+    def _with_states(self, s: States, x: np.ndarray) -> States:
+        """The state with others of them."""
+        return {**s, "x": x}
+
+    def _first_states(self, B: int) -> np.ndarray:
+        """Those at a start: as they are, or as the parameters give them."""
+        if self.s:
+            return self._states(self.s)
+        return np.array(np.broadcast_to(self.parameters[0], (B, self.parameters[0].shape[-1]))[:, self.states])
+
     # What all do.
 
     def change(self, systems: np.ndarray, v: np.ndarray, p: np.ndarray) -> None:
@@ -250,7 +264,8 @@ class BatchStepper:
         if self.s:
             self.jumped = systems
             if self.states:
-                self.s["x"] = np.where(systems[:, None], p[:, self.states], self.s["x"])
+                x = np.where(systems[:, None], p[:, self.states], self._states(self.s))
+                self.s = self._with_states(self.s, x)
             self.s = self._with_rates(self.s, np.where(systems[:, None], v, self._tree(self.s)[1]))
             self.s["speed"] = np.where(systems, np.maximum(self.s["speed"], np.sum(v * v, axis=1)), self.s["speed"])
 
@@ -261,7 +276,7 @@ class BatchStepper:
         p = np.broadcast_to(self.parameters[0], (len(s["t"]), self.parameters[0].shape[-1]))
         if self.states:
             p = p.copy()
-            p[:, self.states] = s["x"]
+            p[:, self.states] = self._states(s)
         return (p,)
 
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:

@@ -121,8 +121,11 @@ def left_out(model: Model, format: str) -> Iterator[str]:
         yield f"actuators {', '.join(repr(a.name) for a in model.actuators)}: left out"
     if model.states:
         yield f"states {', '.join(map(repr, model.states))}: left out"
-    if model.parameters:
-        yield f"free numbers {', '.join(model.parameters.names)}: {format} has none; written as constants"
+    own = [variable.name for variable in model.variables]
+    if own:
+        yield f"variables {', '.join(map(repr, own))}: {format} has none; left out"
+    if free := [name for name in model.parameters.names if name not in own]:
+        yield f"free numbers {', '.join(free)}: {format} has none; written as constants"
 
 
 def unlike(name: str, taken: set[str]) -> str:

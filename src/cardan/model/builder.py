@@ -16,8 +16,11 @@ from cardan.model.actuator import ACTUATOR, numbers_of
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.call_errors import with_call_errors
 from cardan.model.constraint_builder import ConstraintElements
+from cardan.model.control_law import ControlLaw, started
+from cardan.model.controller import Controller, ControllerPart, PreviousValue
 from cardan.model.elements import Elements, read_armature, read_name
 from cardan.model.field import dimensions, frozen
+from cardan.model.held_state import refuse_held_state
 from cardan.model.html import mechanism_html, thumbnail
 from cardan.model.idle_data import idle_data
 from cardan.model.inertia import check_inertia, read_inertia
@@ -27,6 +30,7 @@ from cardan.model.model import Actuator, Model, State
 from cardan.model.named_state import degrees_hint, likely_degrees
 from cardan.model.parameter import variable_parameters
 from cardan.model.pose import Pose, numbers, read_pose, unit_quaternion
+from cardan.model.signal_filter import FilterRates, coefficients, pade
 from cardan.model.tree import (
     GROUND,
     Tree,
@@ -38,7 +42,7 @@ from cardan.model.tree import (
     notes_on_turns,
 )
 from cardan.model.values import bodies_and_joints
-from cardan.model.variable import Variable
+from cardan.model.variable import Variable, require_plain_names
 
 if TYPE_CHECKING:
     from cardan.model.shape import Shape
@@ -49,7 +53,7 @@ SNAPPING = 1e-12  # see docs/decisions/0003
 BUILDING = (
     "body", "joint", "frame", "shape", "spring", "damper", "bushing", "wrench", "user_force", "torsion", "friction",
     "drive", "motion", "couple", "belt", "constraint", "roll", "gear", "knife_edge", "distance", "on_surface",
-    "on_curve", "cam", "constant_velocity", "constrain", "stop", "contact", "lock", "latch",
+    "on_curve", "cam", "constant_velocity", "constrain", "stop", "contact", "lock", "latch", "controller",
 )  # fmt: skip
 """Methods whose wrong arguments are told with the form of the call."""
 # What methods are called in other programs, and what to write here.
@@ -319,7 +323,8 @@ class Mechanism(ConstraintElements):
         lawful_elements(forces, joints)  # rejects what contradicts itself
         couplings = tuple(coupling.traced() for coupling in self.couplings)
         constraints = tuple(row for constraint in self.own_constraints for row in constraint.traced_rows())
-        chosen = choose_tree(bodies, joints, forced, joints_to_keep(joints, forces, couplings))
+        keep = joints_to_keep(joints, forces, couplings).union(*(c.joints for c in self.controllers))
+        chosen = choose_tree(bodies, joints, forced, keep)
         cuts = tuple(sorted({*range(len(joints))} - {*chosen}))
         for joint in (joints[j] for j in cuts if joints[j].armature is not None):
             raise ModelError(
@@ -337,13 +342,112 @@ class Mechanism(ConstraintElements):
             self.name, frozen(gravity), bodies, joints, self.frames, tree, cuts, snapping, notes, forces, couplings,
             constraints,
         )  # fmt: skip
+        require_plain_names(self.variables, (*bodies, *joints, *forces, *model.constraint_elements))
         states = {name: _state_of(model, *given) for name, given in self._states.items()}
         losses = (*self._losses, *idle_data(joints, forces, couplings))
         seen = self._ground_shapes
+        model = replace(model, variables=self.variables, parameters=variable_parameters(self.variables))
+        controllers = {c.name: c.traced(model) for c in self.controllers}
         return replace(
-            model, losses=losses, states=states, actuators=self.actuators, ground_shapes=seen, variables=self.variables,
-            parameters=variable_parameters(self.variables),
+            model, losses=losses, states=states, actuators=self.actuators, ground_shapes=seen,
+            controllers=tuple(controllers.values()), variables=tuple(x.with_law(controllers) for x in self.variables),
         )  # fmt: skip
+
+    def controller(
+        self, name: str, joints: str | Sequence[str], law: Any, *, bodies: str | Sequence[str] = (),
+        states: Mapping[str, Any] | None = None, inputs: Mapping[str, Any] | None = None, every: float | None = None,
+        delay: float = 0.0, python: bool = False,
+    ) -> str:  # fmt: skip
+        """Add a controller: efforts along joints, and wrenches on bodies, from all that can be seen; return its name.
+
+        Args:
+            name: unique among forces, motions, couplings and controllers.
+            joints: those that it drives, by name.
+            law: a ready-made one, such as `cd.PID(...)`; or a function of an instant, run on symbols by `build`, that
+                returns a number for each rate of the joints (N m, N), then a wrench (moment and force, at its origin,
+                in its axes) for each body, or these in a dict by name. With states it returns these and a dict of the
+                states' rates; if it is sampled, of their next values.
+            bodies: those that it acts on by wrenches, by name.
+            states: numbers that it keeps, by name, with their start values; "name.state" is a variable of the model.
+                A ready-made law has its own, and other start values may be given here.
+            inputs: numbers that are given to it, likewise: held variables, which `cd.simulate(..., inputs=...)`, events
+                and `model.at` set.
+            every: interval, s, of one that is sampled: its efforts are held in between.
+            delay: s, a multiple of `every`, by which its efforts come late.
+            python: whether the law is plain Python, `law(t, q, v, parameters)` of arrays with the systems first, and
+                returns efforts (k, size); called every `every` seconds, for what cannot be recorded.
+
+        """
+        owner = self._claim_force("controller", name)
+        along = [joints] if isinstance(joints, str) else list(joints)
+        on = [self._joint(owner, joint) for joint in along]
+        pushed = tuple(self._index(owner, "body", b) for b in ([bodies] if isinstance(bodies, str) else bodies))
+        if not on and not pushed:
+            raise ModelError(f"{owner}: it acts on nothing; name joints or bodies")
+        if GROUND in pushed:
+            raise ModelError(f"{owner}: it acts on the ground, which does not move; name a body")
+        if len({*along}) != len(along) or len({*pushed}) != len(pushed):
+            raise ModelError(f"{owner}: it names a joint or body twice; name each once")
+        interval = 0.0 if every is None else float(numbers(owner, "every", every, ()))
+        if every is not None and interval <= 0:
+            raise ModelError(f"{owner}: every must be above 0 s, got {every!r}")
+        ready = law if isinstance(law, ControlLaw) else None
+        if ready is not None:
+            if python or pushed:
+                raise ModelError(f"{owner}: {type(law).__name__} acts on joints, and is not plain Python")
+            law, own_states, own_inputs = ready.over(owner, along, [kind for _, kind in on], interval)
+            states, inputs = started(owner, own_states, states), started(owner, own_inputs, inputs)
+        if not callable(law):
+            raise ModelError(f"{owner}: law must be a function of an instant, or cd.PID(...) and the like, got {law!r}")
+        if python and (not interval or states):
+            raise ModelError(f"{owner}: a law in plain Python is called at intervals, every=..., and has no states=")
+        lag = round(float(numbers(owner, "delay", delay, ())) / interval) if interval else 0
+        if delay < 0 or abs(lag * interval - delay) > 1e-9 * max(interval, delay):
+            raise ModelError(f"{owner}: delay must be a multiple of every, got {delay:g} s and every = {every!r}")
+        starts, given = (
+            {what: frozen(np.atleast_1d(numbers(owner, what, x, np.shape(x)))) for what, x in (each or {}).items()}
+            for each in (states, inputs)
+        )
+        sizes = (*(kind.nv for _, kind in on), *(6 for _ in pushed))
+        made = Controller(
+            name,
+            tuple(j for j, _ in on),
+            pushed,
+            law,
+            starts,
+            given,
+            interval,
+            lag,
+            bool(python),
+            ready=ready,
+            sizes=sizes,
+        )
+        self._add_variables(made)
+        self._controllers[name] = made
+        return name
+
+    def _add_variables(self, c: Controller) -> None:
+        """The inputs, states, and held efforts of a controller as variables."""
+        own = {f"{c.name}.{what}": Variable(f"{c.name}.{what}", x, element=c.name) for what, x in c.inputs.items()}
+        for k, (what, start) in enumerate(c.states.items(), 1):
+            full, part = f"{c.name}.{what}", ControllerPart(c, k)
+            rate, update = (None, part) if c.every else (part, None)
+            own[full] = Variable(full, start, rate=rate, every=c.every, update=update, element=c.name)
+        if c.every:
+            zero, before = frozen(np.zeros(c.size)), f"{c.name}.output"
+            own[before] = Variable(before, zero, every=c.every, update=ControllerPart(c, 0), element=c.name)
+            for k in range(1, c.lag + 1):
+                full = f"{c.name}.delayed{k}"
+                own[full] = Variable(full, zero, every=c.every, update=PreviousValue(before), element=c.name)
+                before = full
+        for full in own:
+            self._claim_variable(full)
+        self._variables |= {full: replace(variable, element=c.name) for full, variable in own.items()}
+
+    @property
+    def controllers(self) -> tuple[Controller, ...]:
+        """The controllers so far."""
+        return tuple(self._controllers.values())
 
     def variable(
         self, name: str, value: Any = 0.0, *, unit: str = "", rate: Any = None, linear: bool = False,
@@ -377,6 +481,9 @@ class Mechanism(ConstraintElements):
         interval = 0.0 if every is None else float(numbers(owner, "every", every, ()))
         if every is not None and not (interval > 0 and callable(update)):
             raise ModelError(f"{owner}: every must be above 0 s and update a function, got {every!r} and {update!r}")
+        for function in (rate, update):
+            if function is not None:
+                refuse_held_state(owner, function, "mechanism.variable(...)")
         slope = f"{name}.slope" if linear else ""
         if linear:
             self._claim_variable(slope)
@@ -384,6 +491,48 @@ class Mechanism(ConstraintElements):
             rate = lambda s: s[slope]
         self._variables[name] = Variable(name, start, unit, rate, slope, interval, update)
         return name
+
+    def filter(self, name: str, signal: Callable[[Any], Any], numerator: Any, denominator: Any, unit: str = "") -> str:
+        """Add a signal through a transfer function, as a variable with this name, and return the name.
+
+        Args:
+            name: unique among variables; more states are in "name.chain".
+            signal: function of an instant that returns a number.
+            numerator: coefficients by falling powers of s, of a lower degree than the denominator.
+            denominator: likewise; `[1], [T, 1]` is a filter of first order with the time constant T, s.
+            unit: SI unit of the variable.
+
+        """
+        owner = f"filter {name!r}"
+        if not callable(signal):
+            raise ModelError(f"{owner}: signal must be a function of an instant, got {signal!r}")
+        a, b = coefficients(owner, numerator, denominator)
+        chain = f"{name}.chain"
+        self.variable(name, 0.0, unit=unit, rate=FilterRates(name, chain, signal, a, b, 0, 1))
+        if len(a) > 1:
+            rest = FilterRates(name, chain, signal, a, b, 1, len(a))
+            self.variable(chain, np.zeros(len(a) - 1), rate=rest)
+        return name
+
+    def delay(self, name: str, signal: Callable[[Any], Any], delay: float, *, order: int = 3, unit: str = "") -> str:
+        """Add a signal that comes late, by Pade's approximation, as a variable with this name; return the name.
+
+        It is good up to about `order / delay` rad/s; it is 0 before, and rings after a jump of the signal. Sampled
+        signals are delayed exactly: `every=` and `delay=` of `controller`.
+
+        Args:
+            name: unique among variables; more states are in "name.chain".
+            signal: function of an instant that returns a number.
+            delay: s.
+            order: number of states, at least 2.
+            unit: SI unit of the variable.
+
+        """
+        owner = f"delay {name!r}"
+        late = float(numbers(owner, "delay", delay, ()))
+        if not late > 0 or not isinstance(order, int) or not 2 <= order <= 10:
+            raise ModelError(f"{owner}: delay must be above 0 s, order from 2 to 10, got {delay!r} and {order!r}")
+        return self.filter(name, signal, *pade(late, order), unit=unit)
 
     def _claim_variable(self, name: str) -> None:
         read_name("variable", name)

@@ -28,6 +28,7 @@ from cardan.model.constraint_table import (
 )
 from cardan.model.elements import Elements
 from cardan.model.field import AXIS, FUNCTION, frozen
+from cardan.model.pitch_curve import pitch_curve
 from cardan.model.tree import GROUND
 
 ORIGIN = (0.0, 0.0, 0.0)
@@ -44,8 +45,9 @@ class ConstraintElements(Elements):
     ) -> str:  # fmt: skip
         """Let a wheel or a sphere roll without slip on a plane, a rail, a wheel or a sphere; return its name.
 
-        With `friction` it may slip and lift off: a hard contact, as `contact` makes it. Its force is
-        `run["name.force"]`: normal, along the way of the wheel, and sideways; `run["name.point"]` is where it touches.
+        Its force is `run["name.force"]`: normal, along the way of the wheel, and sideways; `run["name.point"]` is where
+        it touches. With `friction` it may slip and lift off: a hard contact, as `contact` makes it, with the same
+        force, the gap `run["name.gap"]`, and no point.
 
         Args:
             name: unique among forces, motions, couplings and constraints.
@@ -169,8 +171,8 @@ class ConstraintElements(Elements):
         return self.constrain(name, POINT_ON_CURVE, (body1, body2), first=first, second=second, at1=at1, at2=at2)
 
     def cam(
-        self, name: str, follower: str, cam: str, profile: Callable[..., Any], *, face: Any = None, at1: Any = ORIGIN,
-        at2: Any = ORIGIN,
+        self, name: str, follower: str, cam: str, profile: Callable[..., Any], *, face: Any = None,
+        roller: float | None = None, at1: Any = ORIGIN, at2: Any = ORIGIN,
     ) -> str:  # fmt: skip
         """Keep a follower on a cam, and return the constraint's name; its force, positive as it pushes, is normal.
 
@@ -181,11 +183,16 @@ class ConstraintElements(Elements):
             profile: `profile(angle)`, m, of the angle (rad) about that axis, of period 2 pi, smooth to two derivatives;
                 also a `cd.table`. For a knife edge the profile of the cam; for a roller the path of its centre, the
                 pitch curve; for a flat face the distance of the tangent whose normal has that angle.
+            roller: radius of a roller, m, with which the profile is that of the cam; its pitch curve is then a table.
             face: normal (3,) of a flat face, away from the cam, in the frame of the follower.
             at1: the edge, the centre of the roller, or a point of the face (3,), in the frame of the follower, m.
             at2: frame on the cam: a position (3,), m, or a `cd.Pose`.
 
         """
+        if roller is not None:
+            if face is not None:
+                raise ModelError(f"cam {name!r}: a follower has a face or a roller, not both")
+            profile = pitch_curve(f"cam {name!r}", profile, roller)
         given = {"profile": profile, "at1": at1, "at2": at2}
         if face is None:
             return self.constrain(name, CAM_ROLLER, (follower, cam), **given)

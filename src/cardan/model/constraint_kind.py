@@ -58,6 +58,7 @@ class ConstraintKind:
         mark: how drawings show it: "contact", "rod", or "element".
         file_name: what files call it; by default its name.
         check: `check(e)` raises an error for numbers that contradict one another.
+        undefined: why its rows may have no value somewhere, for messages: "a wheel that lies flat has no lowest point".
 
     """
 
@@ -70,6 +71,7 @@ class ConstraintKind:
     mark: str = "element"
     file_name: str = ""
     check: Callable[..., None] | None = None
+    undefined: str = ""
 
     def __post_init__(self) -> None:
         """Check what can be checked without an element."""

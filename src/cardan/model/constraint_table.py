@@ -28,6 +28,9 @@ from cardan.model.force import BodyPose
 from cardan.model.table import require_smooth
 
 Poses = Sequence[BodyPose]
+LIES_FLAT = "a wheel that lies flat has no lowest point"
+NO_SLOPE = "its function is not finite, or has no slope; write one that has a slope at the surface"
+CONCENTRIC = "with both centres at one place there is no direction between them"
 FLAT = 1e-6  # sine of the angle between a wheel and the plane, below which it lies flat
 DIRECTIONS = ("normal", "longitudinal", "lateral")
 
@@ -78,7 +81,7 @@ class Contact(NamedTuple):
 def rolls(
     name: str, touch: Callable[[ConstraintElement, Poses], Contact], fields: dict[str, Field],
     known: tuple[str, ...] = DIRECTIONS, held: tuple[str, ...] = DIRECTIONS, guided: bool = False,
-    check: Callable[[ConstraintElement], None] | None = None,
+    check: Callable[[ConstraintElement], None] | None = None, undefined: str = "",
 ) -> ConstraintKind:  # fmt: skip
     """A kind of rolling contact, from its geometry.
 
@@ -99,7 +102,7 @@ def rolls(
         return at.point, beside(*(getattr(at, row) for row in known))
 
     rows = tuple(ConstraintRow(row, held=row in held) for row in known)
-    return ConstraintKind(name, law, rows, fields, contact=contact, mark="contact", check=check)
+    return ConstraintKind(name, law, rows, fields, contact=contact, mark="contact", check=check, undefined=undefined)
 
 
 # Wheels and spheres.
@@ -179,6 +182,14 @@ def _fits_inside(e: ConstraintElement) -> None:
         )
 
 
+def _rail_in_plane(e: ConstraintElement) -> None:
+    along, normal = (np.asarray(e.numbers[what], dtype=float) for what in ("along", "normal"))
+    if np.linalg.norm(np.cross(along, normal)) <= FLAT * np.linalg.norm(along) * np.linalg.norm(normal):
+        raise ModelError(
+            f"{e.owner}: along must not be parallel to normal, since the rail is in the plane; got {along} and {normal}"
+        )
+
+
 # A rod without mass, and points on curves and surfaces.
 
 
@@ -237,8 +248,8 @@ def _slope(function: Any, x: Scalar) -> Matrix:
     return slope(x)
 
 
-def _check_profile(e: ConstraintElement) -> None:
-    """Refuse the profile of a cam that is not closed, not positive, or has a corner."""
+def _profile(e: ConstraintElement) -> Any:
+    """Value and two derivatives of a cam's profile, as a graph of the angle."""
     import casadi as ca
 
     s = ca.SX.sym("s")
@@ -246,7 +257,26 @@ def _check_profile(e: ConstraintElement) -> None:
     require_smooth(e.owner, traced)
     value = traced(s)
     slope = ca.gradient(value, s)
-    graph = ca.Function("profile", [s], [value, slope, ca.gradient(slope, s)])
+    return ca.Function("profile", [s], [value, slope, ca.gradient(slope, s)])
+
+
+def _check_flat_profile(e: ConstraintElement) -> None:
+    """Refuse the profile of a cam for a flat face that is not convex: the face would touch it elsewhere."""
+    _check_profile(e)
+    angle = np.linspace(-np.pi, np.pi, 721)
+    value, _, second = _values(_profile(e), angle)
+    radius = value + second
+    if radius.min() < 0:
+        raise ModelError(
+            f"{e.owner}: a flat face touches a convex cam only, and its radius of curvature, profile plus its second "
+            f"derivative, is {radius.min():.4g} m at {angle[radius.argmin()]:.4g} rad; take a larger base circle, or a "
+            "roller"
+        )
+
+
+def _check_profile(e: ConstraintElement) -> None:
+    """Refuse the profile of a cam that is not closed, not positive, or has a corner."""
+    graph = _profile(e)
     angle = np.linspace(-np.pi, np.pi, 721)
     found = _values(graph, angle)
     if not np.isfinite(found).all():
@@ -315,7 +345,7 @@ PLACED = (("x", "m"), ("y", "m"), ("z", "m"))
 
 WHEEL_ON_PLANE = rolls(
     "wheel on plane", _wheel_on_plane,
-    {"radius": RADIUS, "axis": WHEEL_AXIS, "at1": CENTRE, "at2": PLACE, "normal": NORMAL},
+    {"radius": RADIUS, "axis": WHEEL_AXIS, "at1": CENTRE, "at2": PLACE, "normal": NORMAL}, undefined=LIES_FLAT,
 )  # fmt: skip
 WHEEL_ON_RAIL = rolls(
     "wheel on rail", _wheel_on_rail,
@@ -323,28 +353,32 @@ WHEEL_ON_RAIL = rolls(
         "radius": RADIUS, "axis": WHEEL_AXIS, "along": Field("1", "direction of the rail, in the frame of body2", AXIS),
         "at1": CENTRE, "at2": PLACE, "normal": NORMAL,
     },
-    guided=True,
+    guided=True, check=_rail_in_plane, undefined=LIES_FLAT,
 )  # fmt: skip
 SPHERE_ON_PLANE = rolls(
     "sphere on plane", _sphere_on_plane, {"radius": RADIUS, "at1": CENTRE, "at2": PLACE, "normal": NORMAL}
 )
 SPHERE_FIELDS = {"radius": RADIUS, "radius2": RADIUS2, "at1": CENTRE, "at2": CENTRE2}
-SPHERE_ON_SPHERE = rolls("sphere on sphere", _sphere_and_sphere(False), SPHERE_FIELDS)
-SPHERE_IN_SPHERE = rolls("sphere in sphere", _sphere_and_sphere(True), SPHERE_FIELDS, check=_fits_inside)
+SPHERE_ON_SPHERE = rolls("sphere on sphere", _sphere_and_sphere(False), SPHERE_FIELDS, undefined=CONCENTRIC)
+SPHERE_IN_SPHERE = rolls(
+    "sphere in sphere", _sphere_and_sphere(True), SPHERE_FIELDS, check=_fits_inside, undefined=CONCENTRIC
+)
 WHEEL_FIELDS = {"radius": RADIUS, "radius2": RADIUS2, "axis": WHEEL_AXIS, "at1": CENTRE, "at2": CENTRE2}
 IN_PLANE = ("normal", "longitudinal")
-WHEEL_ON_WHEEL = rolls("wheel on wheel", _wheel_and_wheel(False), WHEEL_FIELDS, IN_PLANE)
-WHEEL_IN_WHEEL = rolls("wheel in wheel", _wheel_and_wheel(True), WHEEL_FIELDS, IN_PLANE, check=_fits_inside)
+WHEEL_ON_WHEEL = rolls("wheel on wheel", _wheel_and_wheel(False), WHEEL_FIELDS, IN_PLANE, undefined=CONCENTRIC)
+WHEEL_IN_WHEEL = rolls(
+    "wheel in wheel", _wheel_and_wheel(True), WHEEL_FIELDS, IN_PLANE, check=_fits_inside, undefined=CONCENTRIC
+)
 KNIFE_EDGE = rolls(
     "knife edge", _knife_edge,
     {
         "edge": Field("1", "direction of the edge, in the frame of body1", AXIS, default=(1.0, 0.0, 0.0), letter="e"),
         "at1": POINT1, "at2": PLACE, "normal": NORMAL,
     },
-    ("normal", "lateral"), ("lateral",),
+    ("normal", "lateral"), ("lateral",), undefined="an edge across the plane has no direction in it",
 )  # fmt: skip
 DISTANCE = ConstraintKind(
-    "distance", _distance, mark="rod",
+    "distance", _distance, mark="rod", undefined="with both points at one place the rod has no direction",
     fields={"length": Field("m", "length, m", rule=POSITIVE, letter="l"), "at1": POINT1, "at2": POINT2},
 )  # fmt: skip
 POINT_ON_SURFACE = ConstraintKind(
@@ -353,6 +387,7 @@ POINT_ON_SURFACE = ConstraintKind(
         "surface": Field("1", "zero on the surface; an expression of x, y, z in frame 2", FUNCTION, arguments=PLACED),
         "at1": POINT1, "at2": FRAME2,
     },
+    undefined=NO_SLOPE,
 )  # fmt: skip
 POINT_ON_CURVE = ConstraintKind(
     "point on curve", _on_curve, (ConstraintRow("first"), ConstraintRow("second")),
@@ -361,6 +396,7 @@ POINT_ON_CURVE = ConstraintKind(
         "second": Field("1", "zero on another surface through it", FUNCTION, arguments=PLACED),
         "at1": POINT1, "at2": FRAME2,
     },
+    undefined=NO_SLOPE,
 )  # fmt: skip
 PROFILE = Field("m", "distance from the axis of the cam, m; of the angle about z of frame 2", FUNCTION,
                 arguments=(("angle", "rad"),))  # fmt: skip
@@ -375,7 +411,7 @@ CAM_FLAT = ConstraintKind(
         "face": Field("1", "normal of the face, away from the cam, in the frame of body1", AXIS, letter="n"),
         "at1": Field("m", "a point of the face, of body1, m", VECTOR, default=0.0, letter="a"), "at2": FRAME2,
     },
-    check=_check_profile,
+    check=_check_flat_profile, undefined="a face along the plane of the cam has no normal in it",
 )  # fmt: skip
 CONSTANT_VELOCITY = ConstraintKind(
     "constant velocity", _constant_velocity, (*map(ConstraintRow, "xyz"), ConstraintRow("twist", "rad")),

@@ -11,6 +11,7 @@ from cardan.errors import OBEYED, ModelError, UnknownNameError, nearest
 from cardan.model.body import Frame, Joint
 from cardan.model.constraint import Constraint
 from cardan.model.constraint_kind import ConstraintElement
+from cardan.model.controller import Controller
 from cardan.model.field import FUNCTIONS, TABLE, each, frozen, not_negative
 from cardan.model.force import (
     BUSHING,
@@ -53,6 +54,7 @@ class Elements:
         self._forces: dict[str, Force] = {}
         self._couplings: dict[str, Coupling] = {}
         self._constraints: dict[str, Constraint | ConstraintElement] = {}
+        self._controllers: dict[str, Controller] = {}
 
     def spring(
         self, name: str, body1: str, body2: str, *, stiffness: float, length: float, at1: Any = (0.0, 0.0, 0.0),
@@ -489,7 +491,7 @@ class Elements:
 
     def _claim_force(self, what: str, name: str) -> str:
         read_name(what, name)
-        if name in self._forces or name in self._couplings or name in self._constraints:
+        if any(name in group for group in (self._forces, self._couplings, self._constraints, self._controllers)):
             raise ModelError(f"{what} {name!r}: the name is taken; forces, motions and couplings must differ in name")
         return f"{what} {name!r}"
 

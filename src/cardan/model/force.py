@@ -48,6 +48,7 @@ from cardan.model.field import (
     Field,
 )
 from cardan.model.graph_digest import graph_digest
+from cardan.model.held_state import refuse_held_state
 from cardan.model.plain_symbols import plain_symbols
 from cardan.model.row import RowLabel
 from cardan.model.table import Table, outside, require_smooth
@@ -290,6 +291,7 @@ class Force:
             sizes = (_length(self.owner, self.function, arguments),)
         result = self
         if self.function is not None:
+            refuse_held_state(self.owner, self.function, "mechanism.controller(..., states=...)")
             result = replace(self, function=trace(self.owner, self.function, ports, arguments, sizes, listed))
         return result if self.kind.is_own else replace(result, graph=result._law(ports, arguments, still, sizes))
 
@@ -938,7 +940,8 @@ def trace(
         raise ModelError(
             f"{owner}: its {what} gives another result each time it is run. It is run when the model is built, and "
             "random numbers, a clock or state that it keeps would stay as they were then; draw numbers before and make "
-            "them constants or free parameters, make the clock `t`, and state a coordinate of a joint"
+            "them constants or free parameters, make the clock `t`, and declare state with "
+            "mechanism.variable(..., rate=...) or mechanism.controller(..., states=...)"
         )
     codes = [graph.instruction_id(k) for k in range(graph.n_instructions())]
     if any(np.isnan(graph.instruction_constant(k)) for k, code in enumerate(codes) if code == ca.OP_CONST):

@@ -202,6 +202,9 @@ def _lawful_friction(f: Force, joints: Sequence[Joint]) -> LawfulElement:
         )
     for moving, resting in (("coulomb", "static"), ("coefficient", "static_coefficient")):
         _not_below(f, moving, resting)
+    _falls_from(f, "static_coefficient", "static")
+    if "radius" in f.numbers and joints[f.on[0]].kind.q_units != ("rad",):
+        raise ModelError(f"{f.owner}: radius is of the pin of a turning joint, and {joints[f.on[0]].name!r} slides")
     if not any(np.any(f.numbers[name]) for name in ("coulomb", "static", "coefficient") if name in f.numbers):
         raise ModelError(f"{f.owner}: nothing of it sticks; give coulomb or coefficient, or leave out stick=True")
     row = Coupling(f.name, "friction", f.on, frozen([1.0]))
@@ -214,8 +217,12 @@ def _not_below(f: Force, moving: str, resting: str) -> None:
         low, high = (nominal_of(f.numbers[name].ravel()[0]) if name in f.numbers else 0.0 for name in (resting, moving))
         if low < high:
             raise ModelError(f"{f.owner}: {resting} {low:g} is below {moving} {high:g}; friction at rest is the larger")
-    elif "stribeck" in f.numbers and moving in f.numbers and moving != "coulomb":
-        raise ModelError(f"{f.owner}: it has a speed stribeck and no {resting} to fall from; give it")
+
+
+def _falls_from(f: Force, *resting: str) -> None:
+    """Refuse a Stribeck speed without a level at rest from which friction falls."""
+    if "stribeck" in f.numbers and not any(name in f.numbers for name in resting):
+        raise ModelError(f"{f.owner}: it has a speed stribeck and no {resting[-1]} to fall from; give it")
 
 
 # Contacts.
@@ -254,8 +261,12 @@ def _lawful_contact(f: Force, joints: Sequence[Joint]) -> LawfulElement | None:
         raise ModelError(f"{f.owner}: its gap depends on twists; a gap depends on poses (and time) alone")
     for row in rows[1:]:
         if not row.is_at_rate_level:
-            raise ModelError(f"{f.owner}: a tangent does not depend on twists; it is a velocity of sliding, m/s")
+            raise ModelError(
+                f"{f.owner}: a tangent does not depend on twists, or its gap is more than one number; a tangent is a "
+                "velocity of sliding, m/s"
+            )
     _not_below(f, "coefficient", "static_coefficient")
+    _falls_from(f, "static_coefficient")
     if count > 1 and "coefficient" not in f.numbers:
         raise ModelError(f"{f.owner}: it has a tangent and no friction; give the coefficient, friction=...")
     if count == 1 and "coefficient" in f.numbers:

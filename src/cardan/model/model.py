@@ -14,6 +14,7 @@ from cardan.lazy import cached_property
 from cardan.model.body import Body, Frame, Joint
 from cardan.model.constraint import Constraint
 from cardan.model.constraint_kind import ConstraintElement
+from cardan.model.controller import Controller
 from cardan.model.force import Coupling, Force
 from cardan.model.html import VIEWS, mechanism_html, model_view
 from cardan.model.law import LawfulElement, lawful_elements
@@ -100,6 +101,8 @@ class Model:
     """Values (..., parameters.size) that `at` has given them; None is nominal."""
     variables: tuple[Variable, ...] = ()
     """Numbers beside those of bodies, joints and elements, held or with a rate; they are parameters too."""
+    controllers: tuple[Controller, ...] = ()
+    """Efforts and wrenches that depend on all that can be seen of the mechanism."""
     free_numbers: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
     """Of a model with symbols in place of its free parameters: these, by name."""
     merge: str = "all"
@@ -453,8 +456,13 @@ class Model:
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a tree without force elements, couplings or constraints."""
-        return not (self.forces or self.has_rows)
+        """Whether it is a tree without force elements, controllers, couplings or constraints."""
+        return not (self.has_loads or self.has_rows)
+
+    @property
+    def has_loads(self) -> bool:
+        """Whether force elements or controllers act."""
+        return bool(self.forces or self.controllers)
 
     @property
     def has_rows(self) -> bool:
@@ -500,6 +508,8 @@ class Model:
         lines.append(f"mobility: {self._mobility()}")
         if self.forces:
             lines.append(f"forces: {', '.join(f'{force.name} ({force.kind.name})' for force in self.forces)}")
+        if self.controllers:
+            lines.append(f"controllers: {', '.join(self._controller_words())}")
         if self.couplings:
             lines.append(f"couplings: {', '.join(coupling.name for coupling in self.couplings)}")
         if self.constraints:
@@ -562,6 +572,7 @@ class Model:
             facts.append(("loops", f"{len(self.cuts)}, {rows} constraint equations"))
         for what, names in (
             ("forces", [force.name for force in self.forces]),
+            ("controllers", [controller.name for controller in self.controllers]),
             ("couplings", [coupling.name for coupling in self.couplings]),
             ("constraints", [constraint.name for constraint in self.own_constraints]),
             ("free parameters", list(self.parameters.names)),
@@ -615,8 +626,16 @@ class Model:
         return {link.joint: i for i, link in enumerate(self.tree.links)}
 
     @property
-    def _elements(self) -> list[Force | Coupling | Constraint]:
-        return [*self.forces, *self.couplings, *self.constraints]
+    def _elements(self) -> list[Force | Coupling | Constraint | Controller]:
+        return [*self.forces, *self.couplings, *self.constraints, *self.controllers]
+
+    def _controller_words(self) -> list[str]:
+        """Each controller, what it acts on, and how often it is sampled."""
+        found = []
+        for c in self.controllers:
+            on = [self.joint_names[j] for j in c.joints] + [self.body_names[b] for b in c.bodies]
+            found.append(f"{c.name} (on {', '.join(on)}{f', every {c.every:g} s' if c.every else ''})")
+        return found
 
     def _place(self, joint: int) -> str:
         """Where a joint stands in the equations, whatever the order of declaration."""

@@ -14,16 +14,18 @@ import warnings
 from dataclasses import dataclass
 from functools import reduce
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from cardan.formulation.spatial import SPATIAL
 from cardan.functions.energy import kinetic_energy, potential_energy
 from cardan.integrate.driver import RunSamples
 from cardan.integrate.integrators import Integrator, Request
 from cardan.model.model import Model
 from cardan.model.values import counted
 from cardan.results.trajectory.quantities import with_values
+from cardan.structure.rows import kept_rows
 
 if TYPE_CHECKING:
     from cardan.results.trajectory.trajectory import Trajectory
@@ -90,7 +92,8 @@ def energy_balance(run: Trajectory, kept: RunSamples, integrator: Integrator, re
         W = kept.work[:, :n]
         if n > 1 and np.isnan(W[:, 1:]).all():  # an integrator of the user's, which does not integrate it
             W = work(run).reshape(systems, n)
-        W = W + jump_energies(run, kept)[:, :n]
+        by_jumps = jump_energies(run, kept)
+        W = W + by_jumps[:, :n]
         gained = T + V - (T + V)[:, :1] - W
         error, swing = _largest(np.abs(gained)), _largest(V) + _largest(-V)
         exchanged = np.maximum(_largest(T), swing + _largest(np.cumsum(np.abs(np.diff(W, axis=1, prepend=0)), axis=1)))
@@ -101,7 +104,7 @@ def energy_balance(run: Trajectory, kept: RunSamples, integrator: Integrator, re
     worst = int(np.argmax(error / allowed))
     jumps = np.nan_to_num(np.abs(np.diff(gained[worst], prepend=0.0)))
     jump = int(np.argmax(kept.notes.correction))
-    by_events = None if kept.p is None else _last(jump_energies(run, kept))
+    by_events = None if kept.p is None else _last(by_jumps)
     return EnergyBalance(
         float(error[worst]), float(allowed[worst]), float(exchanged[worst]), float(kept.t[worst, np.argmax(jumps)]),
         worst, float(error.max()), float(kept.notes.correction[jump]), float(kept.notes.correction_time[jump]),
@@ -114,28 +117,29 @@ def jump_energies(run: Trajectory, kept: RunSamples) -> np.ndarray:
     total = np.zeros(kept.t.shape)
     if kept.p is None:
         return total
-    jumps: list[tuple[Any, ...]] = [
-        (m.system, m.t, m.q, m.v, m.p, *m.jump) for m in kept.met if m.jump is not None
-    ]  # fmt: skip
+    parts: list[tuple[np.ndarray, ...]] = []
+    met = [m for m in kept.met if m.jump is not None]
+    if met:
+        rows = [(m.system, m.t, m.q, m.v, m.p, *(m.jump or ())) for m in met]
+        parts.append(tuple(np.array([np.asarray(row[c]) for row in rows]) for c in range(7)))
     if kept.knot_p is not None and kept.knot_after is not None:
         before, after = kept.knot_p[:, :, 0], kept.knot_p[:, :, 1]
-        changed = ((before != after).any(axis=-1) | (kept.knot_v != kept.knot_after).any(axis=-1)) & np.isfinite(
-            kept.knot_q
-        ).all(axis=-1)
-        for i, k in zip(*np.nonzero(changed), strict=True):
-            sides = kept.knot_v[i, k], before[i, k], kept.knot_after[i, k], after[i, k]
-            jumps.append((i, kept.knots[k, 0], kept.knot_q[i, k], *sides))
-    if not jumps:
+        changed = (before != after).any(axis=-1) | (kept.knot_v != kept.knot_after).any(axis=-1)
+        i, k = np.nonzero(changed & np.isfinite(kept.knot_q).all(axis=-1))
+        sides = kept.knot_v[i, k], before[i, k], kept.knot_after[i, k], after[i, k]
+        parts.append((i, kept.knots[k, 0], kept.knot_q[i, k], *sides))
+    parts = [part for part in parts if len(part[0])]
+    if not parts:
         return total
-    systems, t = np.array([j[0] for j in jumps]), np.array([j[1] for j in jumps])
-    q, v, p, v_after, p_after = (np.stack([np.asarray(j[c], dtype=float) for j in jumps]) for c in range(2, 7))
+    systems, t, q, v, p, v_after, p_after = [np.concatenate([part[c] for part in parts]) for c in range(7)]
     added = energy_at(run.model, q, v_after, p_after) - energy_at(run.model, q, v, p)
-    for i in np.unique(systems):
-        own = np.flatnonzero(systems == i)
-        own = own[np.argsort(t[own], kind="stable")]
-        sums = np.concatenate([[0.0], np.cumsum(added[own])])
-        total[i] = sums[np.searchsorted(t[own], kept.t[i], side="right")]
-    return total
+    order = np.argsort(systems, kind="stable")
+    systems, t, added = systems[order].astype(int), t[order].astype(float), added[order]
+    wide = np.zeros((len(kept.t), kept.t.shape[1] + 1))
+    for own in np.split(np.arange(len(systems)), np.flatnonzero(np.diff(systems)) + 1):
+        i = systems[own[0]]
+        np.add.at(wide[i], np.searchsorted(kept.t[i], t[own], side="left"), added[own])
+    return np.cumsum(wide, axis=1)[:, :-1]
 
 
 def energy_at(model: Model, q: np.ndarray, v: np.ndarray, p: np.ndarray) -> np.ndarray:
@@ -178,7 +182,7 @@ def _allowed(
 
 def warn_of_energy(run: Trajectory, balance: EnergyBalance, integrator: Integrator, request: Request) -> Trajectory:
     """Return the run; warn if it gained or lost more energy than its tolerances explain."""
-    if not balance.error > balance.allowed:
+    if not balance.error > balance.allowed or _is_prescribed(run.model):
         return run
     system = f", system {balance.system}" if run.batch else ""
     part = 100 * balance.error / max(balance.exchanged, 1e-300)
@@ -186,7 +190,7 @@ def warn_of_energy(run: Trajectory, balance: EnergyBalance, integrator: Integrat
         how = f"with rtol={request.rtol:g} and atol={request.atol:g}; tighten them, or take another method"
     else:
         how = f"with step={request.step} s; take a shorter step"
-    if not integrator.for_stiff:
+    if not integrator.for_stiff and not run.model.laws:
         how += "; method='alpha' steps over fast vibration"
     warnings.warn(
         f"simulation of {run.model.name!r}{system}: {balance.error:.3g} J, {part:.2g} percent of the energy exchanged "
@@ -196,6 +200,11 @@ def warn_of_energy(run: Trajectory, balance: EnergyBalance, integrator: Integrat
         stacklevel=3,
     )
     return run
+
+
+def _is_prescribed(model: Model) -> bool:
+    """Whether constraints leave no freedom: then the motion is exact, and only the work of motions is integrated."""
+    return len(kept_rows(model.unbound, SPATIAL)) == model.nv
 
 
 def _fastest(kept: RunSamples) -> tuple[np.ndarray, np.ndarray]:

@@ -15,7 +15,7 @@ from cardan.integrate.stepper import Outcome
 from cardan.machines.cuda.place import Place
 from cardan.model.model import Model
 from cardan.model.table import outside
-from cardan.structure.assemble import constraint_kernels, flipped
+from cardan.structure.assemble import constraint_kernels, flipped, undefined
 from cardan.structure.condition import take_as_closed
 from cardan.structure.consistency import measures
 from cardan.structure.kernels import equations_at, parameter_arguments, time_argument, tree_kernel
@@ -53,7 +53,11 @@ def require_consistent(
     size = max([1e-3, *reach])
     if len(q) >= MANY and not is_divided(model, SPATIAL) and _is_clearly_consistent(model, q, v, t, size, threads):
         return
-    phi, rate = row_residuals(model, q, v, t)
+    with np.errstate(all="ignore"):
+        phi, rate = row_residuals(model, q, v, t)
+    nowhere = undefined(model, np.stack([phi, rate], axis=-1))
+    if nowhere:
+        raise InputError(f"simulate: at the start {nowhere}; start elsewhere")
     if not phi.size:  # a loop closed by a free joint
         return
     worst, row = map(int, np.unravel_index(int(np.argmax(np.abs(phi))), phi.shape))
@@ -247,10 +251,14 @@ def why(
 
 def _not_finite(model: Model, t: float, q: np.ndarray, v: np.ndarray, tau: np.ndarray) -> str:
     """Name the force element, or else the joint, whose value is not finite at the state or just after it."""
+    model = model.settled()  # places of free numbers would not fit where an element is left out
     plus = tree_kernel(model, "plus")
     for ahead in (0.0, 1e-9, 1e-6, 1e-4, 1e-3, 1e-2, 0.1):
         there = np.asarray(plus(q, ahead * v))
-        a = np.asarray(forward_dynamics(model, there, v, tau, t=t + ahead))
+        try:
+            a = np.asarray(forward_dynamics(model, there, v, tau, t=t + ahead))
+        except CardanError as error:  # rows with laws have no answer there
+            return str(error).partition(": ")[2]
         if np.isfinite(a).all():
             continue
         when = "at this state" if ahead == 0 else f"{ahead:g} s after it"
@@ -272,6 +280,9 @@ def _not_finite(model: Model, t: float, q: np.ndarray, v: np.ndarray, tau: np.nd
         for row in rows:
             if outside(row.function):
                 return f"{row.owner} may not be a finite number {when}: {outside(row.function)}"
+        nowhere = undefined(model, np.stack(row_residuals(model, there, v, t + ahead), axis=-1)) if rows else ""
+        if nowhere:
+            return f"{when}, {nowhere}"
         k = int(np.argmax(~np.isfinite(a)))
         return (
             f"the acceleration of joint {model.coordinate_names[k]!r} is not a finite number {when}; look for a "

@@ -301,11 +301,14 @@ def _elements(model: Model) -> tuple[DrawnElement, ...]:
             found.append(DrawnElement(force.name, mark, (end,), force.on[0]))
             continue
         points = [given[name] for name in ("at", "at1", "at2") if name in given]
-        if len(points) != len(force.on):
-            points = [np.zeros(3) if b == GROUND else model.bodies[b].com for b in force.on]
+        on = force.on
+        if len(points) == 1 and "at" in given:
+            on = force.on[:1]  # one point where it holds several, as a latch: of the first body
+        elif len(points) != len(on):
+            points = [np.zeros(3) if b == GROUND else model.bodies[b].com for b in on]
         loads = [name for name, field in force.kind.fields.items() if field.form == MOMENT_AND_FORCE]
         load = given[loads[0]] if loads else None
-        ends = tuple(map(BodyPoint, force.on, points))
+        ends = tuple(map(BodyPoint, on, points))
         found.append(DrawnElement(force.name, mark, ends, None, load, bool(given.get("follows", False))))
     for element in model.constraint_elements:
         points = [element.numbers[name] for name in ("at", "at1", "at2") if name in element.numbers]

@@ -403,8 +403,7 @@ def _draw_panel(at: Axes, run: Trajectory, panel: Panel, most: int) -> None:
             t, (low, middle, high) = _percentiles(times, rows)
             at.fill_between(t, low, high, color=colour, alpha=0.2, linewidth=0)
             at.plot(t, middle, label=name, **options)
-    what, comma, where = panel.label.partition(", ")  # two lines: a long label would run into the next panel
-    at.set_ylabel(f"{what}\n{where}" if comma else panel.label.replace(" (", "\n("))
+    at.set_ylabel(_in_two_lines(panel.label))
     if panel.log and any(np.nanmax(values, initial=0.0) > 0 for values in panel.lines.values()):
         at.set_yscale("log")
     if count > 1 or len(panel.label) > LABEL_UP_TO:
@@ -415,6 +414,17 @@ def _draw_panel(at: Axes, run: Trajectory, panel: Panel, most: int) -> None:
     middle = float(np.abs(every).max(initial=0.0))
     if not panel.log and len(every) and np.ptp(every) <= OF_FORCES * middle:  # constant but for rounding
         at.set_ylim(every[0] - 0.1 * middle, every[0] + 0.1 * middle) if middle else at.set_ylim(-1, 1)
+
+
+def _in_two_lines(label: str) -> str:
+    """A label of two lines: a long one would run into the next panel."""
+    what, comma, where = label.partition(", ")
+    if comma:
+        return f"{what}\n{where}"
+    element, dot, quantity = label.partition(".")
+    if dot and len(label) > LABEL_UP_TO - 5:
+        return f"{element}\n{quantity}"
+    return label.replace(" (", "\n(")
 
 
 def _legend(at: Axes, count: int) -> None:

@@ -687,7 +687,7 @@ def _require_states(model: Model, integrator: Integrator, precision: str) -> Non
     if named and not integrator.has_states:
         raise InputError(
             f"simulate: variable {named[0]!r} has a rate, and method {integrator.name!r} does not integrate such "
-            "variables; take 'dormand_prince', 'rk4' or 'gear'"
+            "variables; take a built-in method"
         )
     if named and precision != DOUBLE:
         raise InputError(f"simulate: variable {named[0]!r} has a rate, which is integrated in float64 only")

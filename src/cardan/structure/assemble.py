@@ -287,10 +287,9 @@ def _place(
     found, _ = _closed(model, moved_by(model, q, aside), free, t, tolerance, row)
     owner = flipped(model, found, t)
     if owner is not None:
-        where = f" at index {row if len(row) > 1 else row[0]}" if row else ""
         raise ModelError(
-            f"model {model.name!r} cannot be assembled{where}: {owner} closes only with its directions opposite, "
-            "turned by half a turn; turn its frame on one body, or give joints a better `start`"
+            f"model {model.name!r} cannot be assembled{_at_index(row)}: {owner} closes only with its directions "
+            "opposite, turned by half a turn; turn its frame on one body, or give joints a better `start`"
         )
     return found
 
@@ -314,7 +313,9 @@ def _closed(
     evaluate, _ = constraint_kernels(model)
     plus = tree_kernel(model, "plus")
     at = time_argument(model, t)
-    phi, G = evaluate(q, *at)
+    with np.errstate(all="ignore"):
+        phi, G = evaluate(q, *at)
+    _require_defined(model, np.column_stack([phi, G]), _at_index(row))
     weight = 1.0
     for _ in range(ITERATIONS):
         gap = float(np.linalg.norm(phi))
@@ -338,6 +339,32 @@ def _closed(
     if np.abs(phi).max(initial=0.0) <= 1e3 * tolerance * max(1.0, _reach(model)):
         return q, float(np.abs(G).max(initial=0.0))  # as far as rounding allows
     raise _cannot(model, phi, free, row)
+
+
+def undefined(model: Model, values: np.ndarray) -> str:
+    """Say which of `model.rows` has no value, from numbers (..., nl, k) of each row; empty where all are finite."""
+    bad = ~np.isfinite(values)
+    if not bad.any():
+        return ""
+    owner = model.rows[int(np.flatnonzero(bad.any(axis=(*range(bad.ndim - 2), bad.ndim - 1)))[0])].owner
+    reasons = [c.element.kind.undefined for c in model.constraints if c.owner == owner and c.element is not None]
+    reason = f": {reasons[0]}" if reasons and reasons[0] else ""
+    return f"{owner} has no finite value there{reason}"
+
+
+def _require_defined(model: Model, values: np.ndarray, where: str = "") -> None:
+    """Refuse a start where a constraint has no value, from numbers (..., nl, k) of each row."""
+    found = undefined(model, values)
+    if found:
+        raise ModelError(
+            f"model {model.name!r} cannot be assembled{where}: {found}; give joints another `start`, or other "
+            "directions"
+        )
+
+
+def _at_index(row: tuple[int, ...]) -> str:
+    """Which system of a batch, for messages."""
+    return f" at index {row if len(row) > 1 else row[0]}" if row else ""
 
 
 def _polished(
@@ -368,10 +395,10 @@ def _require_same_rank(model: Model, q: np.ndarray, row: tuple[int, ...]) -> Non
     own = independent_at(model, q) if has_sparse_rows(model) else pivots(scaled_rows(model, q))
     rank, usual = len(own), len(independent_rows(model))
     if rank > usual:
-        where = f" at index {row if len(row) > 1 else row[0]}" if row else ""
         raise ModelError(
-            f"model {model.name!r}: with these values of its parameters{where} {rank} constraints are independent, "
-            f"nominally {usual}, so that the equations would leave some out; build it with such values from the start"
+            f"model {model.name!r}: with these values of its parameters{_at_index(row)} {rank} constraints are "
+            f"independent, nominally {usual}, so that the equations would leave some out; build it with such values "
+            "from the start"
         )
 
 
@@ -384,14 +411,13 @@ def _cannot(model: Model, phi: np.ndarray, free: np.ndarray, row: tuple[int, ...
         if held
         else "check lengths and placements, or give joints a better `start`"
     )
-    where = f" at index {row if len(row) > 1 else row[0]}" if row else ""
     gaps: dict[str, float] = {}
     for label, gap in zip(model.rows, phi, strict=True):
         gaps[label.owner] = float(np.hypot(gaps.get(label.owner, 0.0), gap))
     worst = max(gaps, key=lambda name: gaps[name])
     return ModelError(
-        f"model {model.name!r} cannot be assembled{where}{what}: {worst} stays open by {gaps[worst]:.3g} (m and rad "
-        f"together); {fix}"
+        f"model {model.name!r} cannot be assembled{_at_index(row)}{what}: {worst} stays open by {gaps[worst]:.3g} (m "
+        f"and rad together); {fix}"
     )
 
 
@@ -404,7 +430,9 @@ def project_velocity(model: Model, q: np.ndarray, v: np.ndarray, free: np.ndarra
     if has_sparse_rows(model):
         moved, missing, beta = _consistent_large(model, q, v, free, t)
     else:
-        J, beta = constraint_kernels(model)[1](q, *time_argument(model, t))
+        with np.errstate(all="ignore"):
+            J, beta = constraint_kernels(model)[1](q, *time_argument(model, t))
+        _require_defined(model, J)
         missing = beta - (J @ v[..., None])[..., 0]
         moved = np.array(v, order="C")
         moved[..., free] += (np.linalg.pinv(real_rows(model, J[..., free]), rcond=1e-10) @ missing[..., None])[..., 0]

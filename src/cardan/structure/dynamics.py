@@ -54,15 +54,16 @@ def forward_kernel(model: Model, formulation: Formulation, loaded: bool, by: By 
     )  # fmt: skip
 
 
-def inverse_kernel(model: Model, formulation: Formulation) -> Any:
-    """Forces along the tree's coordinates."""
+def inverse_kernel(model: Model, formulation: Formulation, loaded: bool = True) -> Any:
+    """Forces along the tree's coordinates, under wrenches if it is `loaded`."""
     model.require_no_laws("inverse_dynamics", "give what they do as wrenches, or leave them out of the model")
 
     def make() -> Any:
         prepare(model, formulation)
-        return compile_quantity(model, dynamics.inverse_dynamics(model, formulation), formulation.facts(model))
+        facts = f"{formulation.facts(model)}{'' if loaded else ' unloaded'}"
+        return compile_quantity(model, dynamics.inverse_dynamics(model, formulation, loaded), facts)
 
-    return _KERNELS.find(model, (formulation.key, "inverse", True), make)
+    return _KERNELS.find(model, (formulation.key, "inverse", loaded), make)
 
 
 def reaction_kernel(model: Model, formulation: Formulation, by: By | None = None) -> Any:

@@ -103,7 +103,8 @@ def time_argument(model: Model, t: Any) -> tuple[Any, ...]:
 def is_large(model: Model) -> bool:
     """Whether recursions over the model are looped rather than unrolled."""
     try:
-        return len(model.tree.links) > LOOP_PAST and not model.parameters and not model.laws and model.nv > 0
+        many = len(model.tree.links) > LOOP_PAST and model.nv > 0
+        return many and not (model.parameters or model.laws or model.controllers)
     except AttributeError as error:
         raise error if isinstance(error, CardanError) else not_a_model(model) from None
 

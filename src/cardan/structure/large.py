@@ -41,7 +41,9 @@ Write = Callable[..., Schedule]
 
 def is_divided(model: Model, formulation: Formulation) -> bool:
     """Whether a mechanism is so large that it is divided into pieces, and a formulation knows how."""
-    if not formulation.divides or len(model.tree.links) <= LOOP_PAST or model.rows_at is not None or model.laws:
+    if not formulation.divides or len(model.tree.links) <= LOOP_PAST or model.rows_at is not None:
+        return False
+    if model.laws or model.controllers:
         return False
     if not (model.has_rows or model.parameters or not formulation.in_tree):
         return False  # trees have recursions, which are looped

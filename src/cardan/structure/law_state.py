@@ -107,15 +107,41 @@ class ModeLaws:
         return p
 
     def rounding(self, q: np.ndarray) -> np.ndarray:
-        """Rounding (k, m) of the gaps of rows; none of a joint's own coordinate."""
-        rows = [row for element in self.model.laws for row in element.rows]
-        composed = np.array([not isinstance(row, Coupling) for row in rows])
-        return np.where(composed, 2 * EPS * np.maximum(np.abs(q).max(axis=1, initial=1.0), 1.0)[:, None], 0.0)
+        """Rounding (k, m) of the gaps of rows at configurations q (k, nq)."""
+        found = np.repeat(
+            2 * EPS * np.maximum(np.abs(q).max(axis=1, initial=1.0), 1.0)[:, None], len(self.table), axis=1
+        )
+        for r, row in enumerate(row for element in self.model.laws for row in element.rows):
+            if isinstance(row, Coupling):  # at its limit a coordinate is as large as the limit
+                joints = [self.model.joints[j].name for j in row.joints]
+                found[:, r] = 2 * EPS * sum(np.abs(q[:, self.model.q_slice(joint)]).sum(axis=1) for joint in joints)
+        return found
 
     def bouncing(self, s: LawState, q: np.ndarray) -> np.ndarray:
         """Restitutions (k, m): none where a bounce would be lost in rounding."""
-        least = np.maximum(RESTS, np.sqrt(200 * np.abs(s.b) * self.rounding(q)))
-        return np.where(s.u < -least, s.restitution, 0.0)
+        return np.where(s.u < -self.slowest(s, q), s.restitution, 0.0)
+
+    def slowest(self, s: LawState, q: np.ndarray) -> np.ndarray:
+        """Speeds (k, m) below which the way to a gap, or from it, is lost in rounding."""
+        return np.maximum(RESTS, np.sqrt(200 * np.abs(s.b) * self.rounding(q)))
+
+    def settling(self, before: LawState, after: LawState, q: np.ndarray, limit: bool) -> np.ndarray:
+        """Rows (k, m) that come to rest at an impact: of systems where all that closes and opens does so slowly.
+
+        They are gaps, and the friction of gaps. At the `limit` of impacts that accumulate all that touches is slow.
+        """
+        gaps = self.table.of(Law.UNILATERAL) & (before.phi <= CLOSES)
+        approach = np.where(gaps, np.maximum(-before.u, 0.0), 0.0)
+        slow = np.all(approach <= self.slowest(before, q), axis=1, keepdims=True)
+        least = self.slowest(after, q)
+        if limit:
+            slow, least = np.ones_like(slow), 10 * approach.max(axis=1, initial=0.0)[:, None]
+        least = np.broadcast_to(least, gaps.shape)
+        rest = np.asarray(gaps & slow & (np.abs(after.u) <= least))
+        for r, n in enumerate(self.table.normal):
+            if n >= 0:
+                rest[:, r] = rest[:, n] & (np.abs(after.u[:, r]) <= least[:, n])
+        return rest
 
     def chosen(self, s: LawState, closed: np.ndarray, time: float = 0.0) -> Choice:
         """The modes by accelerations; `closed` (k, m) are the switched rows that are on.
@@ -221,6 +247,16 @@ class ModeLaws:
         last, rest = self.impact(replace(s, u=s.u + np.einsum("kij,kj->ki", s.W, P)), closed, 0 * e)
         return P + last, rest if found is None else replace(rest, found=rest.found & found.found)
 
+    def nowhere(self, s: LawState) -> str:
+        """Which gap has no value at one of the states, as that of a wheel that lies flat; empty where all have."""
+        wrong = np.argwhere(~np.isfinite(s.phi))
+        if not len(wrong):
+            return ""
+        return (
+            f"{self.names[int(wrong[0, 1])]!r} has no finite value at this state: there is no point of contact, as of "
+            "a wheel that lies flat; start elsewhere"
+        )
+
     def why(self, found: Choice, q: np.ndarray, what: str) -> str:
         """Why no, or no single, set of modes fits one of the systems; empty where one does."""
         wrong = np.flatnonzero(~found.found | ~found.single)
@@ -231,10 +267,10 @@ class ModeLaws:
         names = ", ".join(map(repr, friction or self.names))
         told = "several" if found.found[k] else "no"
         state = np.array2string(np.asarray(q)[k], precision=6, separator=", ", max_line_width=1000)
-        return (
-            f"{told} {what} of the rows with laws fit (Painleve's paradox, or jamming), with {names} at q = {state}; "
-            "lower the friction, or make the contact compliant"
-        )
+        cause, remedy = "(Painleve's paradox, or jamming)", "lower the friction, or make the contact compliant"
+        if not friction:
+            cause, remedy = "(a motion or a loop drives against a stop or a lock)", "let it give way, or stop in time"
+        return f"{told} {what} of the rows with laws fit {cause}, with {names} at q = {state}; {remedy}"
 
 
 def law_rows_of(model: Model, formulation: Formulation) -> ModeLaws:

@@ -52,6 +52,8 @@ class LawfulKernel:
     def _modes(self, t: Any, q: Any, v: Any, tau: Any, p: np.ndarray, wrenches: Any) -> np.ndarray:
         laws = law_rows_of(with_modes(self.model), self.formulation)
         s, closed = laws.state(t, q, v, tau, p, wrenches), laws.switched(p)
+        if nowhere := laws.nowhere(s):
+            raise InputError(f"{self.owner}: {nowhere}")
         hit = laws.hit(s, closed)
         if hit.any():
             k = int(np.argmax(hit))

@@ -125,11 +125,17 @@ class Projection:
         lam = ca.ldl_solve(beside(c.phi, r), *c.factor)
         return c.Y @ lam, ca.dot(r, lam[:, 1])
 
+    @property
+    def at_position_level(self) -> Matrix:
+        """1 for each of the rows kept that holds positions, 0 for one that holds rates only."""
+        labels = (*self.model.rows, *self.model.lawful_rows)
+        return constant(np.array([labels[row].level == "position" for row in self.rows], dtype=float))
+
     def along(
         self, c: Correction, q: Matrix, dq: Matrix, dv: Matrix, parameters: Sequence[Matrix]
     ) -> tuple[Matrix, Matrix]:
-        """The part of an error (nq,), (nv,) that a correction at q leaves."""
-        off = c.smallest(c.J @ beside(self.tangent(q, dq, *parameters), dv))
+        """The part of an error (nq,), (nv,) that a correction at q leaves; rows at rate level correct rates only."""
+        off = c.smallest(beside(self.at_position_level * (c.J @ self.tangent(q, dq, *parameters)), c.J @ dv))
         return dq - self.rates(q, off[:, 0], *parameters), dv - off[:, 1]
 
 
@@ -151,9 +157,8 @@ class Correction:
 
     def beside(self, projection: Projection, q: Matrix, dq: Matrix, parameters: Sequence[Matrix]) -> Correction:
         """The same with the residuals at `q + dq`, where `dq` (nq,) is below the rounding of `q`."""
-        positions = [projection.model.rows[row].level == "position" for row in projection.rows]
         moved = self.J @ projection.tangent(q, dq, *parameters)
-        return replace(self, phi=self.phi + constant(np.array(positions, dtype=float)) * moved)
+        return replace(self, phi=self.phi + projection.at_position_level * moved)
 
     def smallest(self, b: Matrix) -> Matrix:
         """The change `x` of least kinetic energy with `J x = b`; where `J` loses rank it stays bounded."""

@@ -47,7 +47,7 @@ def linear_tree(owner: str, point: OperatingPoint, columns: Columns) -> dict[str
     model, q, v, nv = point.model, point.q, point.v, point.model.nv
     shape = point.batch
     Q, Q_q, Q_v = (np.zeros((*shape, *size)) for size in ((nv,), (nv, nv), (nv, nv)))
-    if model.forces or point.wrenches is not None:
+    if model.has_loads or point.wrenches is not None:
         loads, quantity = ((), _FORCES) if point.wrenches is None else ((point.wrenches,), _ALL_FORCES)
         args = (q, v, *loads, point.t)
         Q, Q_q, Q_v = with_derivatives(owner, model, ("q", "v"), "tangent", quantity, SPATIAL, args)

@@ -231,13 +231,6 @@ class MovingInstant(Instant):
         """Acceleration (3,) of a point of a body or frame, in ground components, m/s^2; gravity is not in it."""
         return self._rate(self.velocity(body, point))
 
-    def angular_velocity(self, body: str) -> Matrix:
-        """Angular velocity (3,) of a body or frame, in ground components, rad/s."""
-        import casadi as ca
-
-        node = self._node(self.model.placement(body)[0])
-        return ca.SX(3, 1) if node is None else node.R @ node.v[:3]
-
     def angular_acceleration(self, body: str) -> Matrix:
         """Angular acceleration (3,) of a body or frame, in ground components, rad/s^2."""
         return self._rate(self.angular_velocity(body))

@@ -54,7 +54,7 @@ def _inertia_and_damping(point: Point) -> tuple[np.ndarray, np.ndarray]:
         return M, parts.of(0, "v") - M @ point.P @ parts.of(3, "v")
     model = task.model_at(point.x)
     M = np.asarray(tree_kernel(model, "mass_matrix")(point.q))
-    if not model.forces:
+    if not model.has_loads:
         return M, np.zeros_like(M)
     if is_large_balance(model, task.formulation):
         still = np.zeros_like(point.v)

@@ -559,6 +559,9 @@ class LargeMechanics:
             for k, name in enumerate(vectors):
                 columns[k] = columns[k] + rows.J[:, at] @ view.read(self.pieces[cls].known[name])
         columns[0] = columns[0] - rows.beta
+        if "eq" in vectors:  # rows at rate level do not correct positions
+            levels = constant(np.array([label.level == "position" for label in rows.labels], dtype=float))
+            columns[vectors.index("eq")] = levels * columns[vectors.index("eq")]
         one.known["r"] = own.keep(columns[0])
         return ca.horzcat(rows.phi, *columns)
 

@@ -14,9 +14,14 @@ index 2); `G = d phi / d D`. Newton's method on (z, lam, eta) uses the exact der
 which is multiplied by eta, of order h. Residuals of positions are divided by h^2 beta and those of velocities by
 h gamma, so that Newton's matrix stays bounded as h vanishes.
 
+States of the model beside the motion, `xdot = f(t, q, v, x)`, are below the rates: `v`, `vdot`, `a` and `z` are columns
+of both, and the balance has the rows `xdot' - f = 0`. So they are integrated to the same order, with the same damping,
+and Newton's matrix has their coupling with the motion.
+
 Source: J. Chung, G. M. Hulbert, J. Appl. Mech. 60 (1993) 371-375; O. Bruels, A. Cardona, J. Comput. Nonlinear Dyn. 5
 (2010) 031002; M. Arnold, O. Bruels, A. Cardona, Numer. Math. 129 (2015) 149-179; C. L. Bottasso, D. Dopico,
-L. Trainelli, Multibody Syst. Dyn. 19 (2008) 3-20 for the scaling.
+L. Trainelli, Multibody Syst. Dyn. 19 (2008) 3-20 for the scaling; O. Bruels, M. Arnold, J. Comput. Nonlinear Dyn. 3
+(2008) 041007 for states.
 """
 
 from __future__ import annotations
@@ -29,12 +34,13 @@ import numpy as np
 
 from cardan.algebra.linsolve import lu_factor, lu_solve, lu_solved
 from cardan.algebra.matrix import Matrix, Scalar, constant, where
-from cardan.formulation.coordinates import own_equations
+from cardan.formulation.coordinates import own_equations, tree_state
 from cardan.formulation.dynamics import entering_power, parts_at
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
+from cardan.formulation.state_rates import state_rates
 from cardan.integrate.events import crossing
 from cardan.integrate.explicit.step import LARGEST
-from cardan.integrate.kernel import Given, Layout
+from cardan.integrate.kernel import Given, Layout, at_states
 from cardan.integrate.stepper import STRETCH, Outcome
 from cardan.model.model import Model
 from cardan.structure.kernels import symbolic
@@ -52,6 +58,14 @@ class AlphaEquations:
     geometry: Any
     plus: Any
 
+    states: int = 0
+    """Number of states beside the motion."""
+
+    @property
+    def n(self) -> int:
+        """Number of rates, of the formulation and of states."""
+        return self.layout.nv + self.states
+
     @property
     def m(self) -> int:
         """Number of multipliers `lam`."""
@@ -67,31 +81,43 @@ class AlphaEquations:
         """Record `r = M vdot + J^T lam - f`, `J v - beta`, `phi` and their derivatives."""
         import casadi as ca
 
-        (written, p), formulation, m = symbolic(model), layout.formulation, len(layout.rows)
-        sizes = {"t": 1, "q": layout.nq, "v": layout.nv, "vdot": layout.nv, "lam": m, "tau": model.nv}
-        t, q, v, vdot, lam, tau = (ca.SX.sym(name, n) for name, n in sizes.items())
+        (written, p), formulation, m, own = symbolic(model), layout.formulation, len(layout.rows), layout.nv
+        places = model.parameters.states
+        n = own + len(places)
+        sizes = {"t": 1, "q": layout.nq, "v": n, "vdot": n, "lam": m, "tau": model.nv}
+        t, q, v, vdot, lam, tau = (ca.SX.sym(name, size) for name, size in sizes.items())
         about = [] if formulation.in_tree else [ca.SX.sym("about", model.nq)]
-        state = {"t": t, "q": q, "v": v, "tau": tau, **({"about": about[0]} if about else {})}
+        state = {"t": t, "q": q, "v": v[:own], "tau": tau, **({"about": about[0]} if about else {})}
         parts = own_equations(written, formulation, state)
         rows, phi = parts.rows.kept(layout.rows), parts.rows.kept(layout.positions).phi
-        M, f, free = parts.M, parts.f, [p] if model.parameters else []
-        r = formulation.inertia_force(parts, vdot) + rows.J.T @ lam - f
-        excess = rows.J @ v - rows.beta
-        slopes = ca.vertsplit(ca.jacobian(ca.vertcat(r, excess), q), [0, layout.nv, layout.nv + m])
-        D = ca.SX.sym("D", layout.nv)
-        moved, last = formulation.plus(written, q, D), [*about, *free]
+        M, J, f, free = parts.M, rows.J, parts.f, [p] if model.parameters else []
+        r = formulation.inertia_force(parts, vdot[:own]) + J.T @ lam - f
+        excess = J @ v[:own] - rows.beta
         power = ca.densify(entering_power(parts, tau, layout.rows, lam))
-        balance = [r, excess, M, rows.J, -ca.jacobian(f, v), *slopes, power]
+        if places:
+            tree = tree_state(written, formulation, q, v[:own], state.get("about", t))
+            xdot = state_rates(model).graph(written, {"q": tree[0], "v": tree[1], "t": t})[0]
+            r, f = ca.vertcat(r, vdot[own:] - xdot), ca.vertcat(f, xdot)
+            M, J = ca.diagcat(M, ca.SX.eye(len(places))), ca.horzcat(J, ca.SX(m, len(places)))
+            r, f, excess, M, J, power = at_states(model, places, v[own:], [r, f, excess, M, J, power])
+        slopes = ca.vertsplit(ca.jacobian(ca.vertcat(r, excess), q), [0, n, n + m])
+        D = ca.SX.sym("D", n)
+        moved, last = formulation.plus(written, q, D[:own]), [*about, *free]
+        balance = [r, excess, M, J, -ca.jacobian(f, v), *slopes, power]
         return cls(
             layout,
             ca.Function("balance", [t, q, v, vdot, lam, tau, *last], balance),
             ca.Function("geometry", [t, q, *last], [phi, ca.jacobian(phi, q)]),
             ca.Function("plus", [q, D, *free], [moved, ca.jacobian(moved, D)]),
+            len(places),
         )
 
     def lend(self, M: Matrix) -> Matrix:
         """`M` with the added inertia."""
-        return M + constant(np.array(self.layout.lent)) if self.layout.lent else M
+        if not self.layout.lent:
+            return M
+        lent = np.pad(np.array(self.layout.lent), (0, self.states))
+        return M + constant(lent)
 
 
 TOLERANCE = 1e-10  # of Newton's last correction: m, rad, and per second, relative to 1 plus the size of the state
@@ -208,7 +234,7 @@ def correct(
     """The unknowns after an iteration that `found` a correction, the resulting state, and the correction's size."""
     import casadi as ca
 
-    n, m, G = eq.layout.nv, eq.m, linear.G
+    n, m, G = eq.n, eq.m, linear.G
     dz, dlam, deta = ca.vertsplit(found, [0, n, n + m, n + m + eq.m_positions])
     new = NewtonUnknowns(x.z + dz, x.lam + dlam, x.eta + deta)
     a = new.z - G.T @ new.eta

@@ -14,11 +14,12 @@ import numpy as np
 from cardan.errors import InputError
 from cardan.formulation.coordinates import into_own, out_of_own
 from cardan.formulation.formulation import Formulation
+from cardan.formulation.state_rates import state_rates
 from cardan.formulation.tree import PLUS
 from cardan.integrate.alpha import step as text
 from cardan.integrate.alpha.step import CONTROL, AlphaEquations, AlphaPoint, AlphaState, NewtonEquations, NewtonUnknowns
 from cardan.integrate.integrators import Request
-from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels, Layout, layout_of
+from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels, Layout, layout_of, rates_facts
 from cardan.integrate.stepper import BatchStepper, Outcome, States
 from cardan.lazy import cached_property
 from cardan.machines.ufunc.kernel import Kernel
@@ -45,7 +46,17 @@ class AlphaKernels(IntegratorKernels):
     @property
     def facts(self) -> tuple[Any, ...]:
         """The method and the unknowns."""
-        return "generalised alpha, angles ahead", self.layout.key, self.layout.lent
+        return "generalised alpha, angles ahead", self.layout.key, self.layout.lent, rates_facts(self.model.unbound)
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """Places in `p` of the parameters that are integrated with the motion."""
+        return self.model.parameters.states
+
+    @property
+    def n(self) -> int:
+        """Number of rates, of the formulation and of states."""
+        return self.layout.nv + len(self.places)
 
     @property
     def is_tree(self) -> bool:
@@ -55,7 +66,7 @@ class AlphaKernels(IntegratorKernels):
     @cached_property
     def sizes(self) -> dict[str, int | None]:
         """Size of each port of the state; None for a scalar."""
-        model, n, m = self.model, self.layout.nv, len(self.layout.rows) + len(self.layout.positions)
+        model, n, m = self.model, self.n, len(self.layout.rows) + len(self.layout.positions)
         sizes: dict[str, int | None] = {"t": None, "q": self.layout.nq, "v": n, "vdot": n, "a": n, "multipliers": m}
         if not self.is_tree:
             sizes |= {"x": model.nq, "w": model.nv}
@@ -94,6 +105,10 @@ class AlphaKernels(IntegratorKernels):
             q, v = function_of(self.model, into_own(self.model, self.layout.formulation))(x, w, *given.parameters)
         first = function_of(self.model, text.first_accelerations(self.model, self.layout))
         vdot, lam, power = map(ca.densify, first(t, x, w, *data))
+        if self.places:
+            p = given.parameters[0]
+            xdot = function_of(self.model, state_rates(self.model))(x, w, t, *given.parameters)
+            v, vdot = ca.vertcat(v, *(p[k] for k in self.places)), ca.vertcat(vdot, ca.densify(xdot))
         eta = ca.SX.zeros(len(self.layout.positions), 1)
         values: dict[str, Any] = {
             "q": q,
@@ -125,17 +140,17 @@ class AlphaKernels(IntegratorKernels):
         def finish(linear: NewtonEquations, correction: Any) -> list[Any]:
             found = text.correct(equations, c, s.point, x, h, linear, correction, given)
             new = found[1]
-            tree = (new.q, new.v) if self.is_tree else self._tree(new.q, new.v, given.about[0], given)
+            v, states = ca.vertsplit(new.v, [0, self.layout.nv, self.n])
+            tree = (new.q, v) if self.is_tree else self._tree(new.q, v, given.about[0], given)
             directions = np.array([event.direction for event in self.events])
-            after, busy = text.finish_iteration(
-                s, control, found, tree, self._events(new.t, tree[0], tree[1], given), directions
-            )
+            g = self._events(new.t, tree[0], tree[1], given.with_states(states, self.places))
+            after, busy = text.finish_iteration(s, control, found, tree, g, directions)
             return [*self._columns(after), busy]
 
         values = list(vars(linear).values())
         first = ca.Function("linearise", [*state, *controls], values)
         if first.n_instructions() <= UNROLLED:
-            done = finish(linear, text.solver(linear.K, self.layout.nv)(linear.b))
+            done = finish(linear, text.solver(linear.K, self.n)(linear.b))
             return March(((ca.Function("iteration", [*state, *controls], ca.cse(done)), 1),), len(state))
         # the first part stores the nonzeros of Newton's equations in memory, but for constants; the second solves them,
         # and the third takes the step
@@ -163,7 +178,7 @@ class AlphaKernels(IntegratorKernels):
             symbols = (e for e in value.nonzeros() if not e.is_constant())
             known |= {e.element_hash(): writer.input(port, k) for k, e in enumerate(symbols)}
         b = text.values_of(ca.densify(held.b), known)
-        for k, value in enumerate(text.solved_values(held.K, self.layout.nv, known, b)):
+        for k, value in enumerate(text.solved_values(held.K, self.n, known, b)):
             writer.output(len(own) - 1, k, value)
         return writer.graph
 
@@ -175,12 +190,12 @@ class AlphaKernels(IntegratorKernels):
     def _state(self, symbols: dict[str, Any]) -> AlphaState:
         import casadi as ca
 
-        n, m, mp, nothing = self.layout.nv, len(self.layout.rows), len(self.layout.positions), ca.SX(0, 1)
+        n, m, mp, nothing = self.n, len(self.layout.rows), len(self.layout.positions), ca.SX(0, 1)
         lam, eta = ca.vertsplit(symbols.get("multipliers", nothing), [0, m, m + mp])
         t, q, v, vdot, a = (symbols.get(name, nothing) for name in ("t", "q", "v", "vdot", "a"))
         point = AlphaPoint(t, q, v, vdot, a, lam, eta, symbols["power"])
         iterate = NewtonUnknowns(*ca.vertsplit(symbols.get("iterate", nothing), [0, n, n + m, n + m + mp]))
-        x, w = (symbols.get("x", point.q), symbols.get("w", point.v))
+        x, w = (symbols.get("x", point.q), symbols.get("w", point.v[: self.layout.nv]))
         names = ("h", "k", "steps", "outcome", "event", "work", "speed", "g")
         rest = (symbols.get(name, nothing) for name in names)
         return AlphaState(point, x, w, iterate, *rest)
@@ -231,11 +246,14 @@ class AlphaStepper(BatchStepper):
 
     def _first(self, q: np.ndarray, v: np.ndarray) -> States:
         iterate = np.zeros((len(q), self.kernels.sizes.get("iterate") or 0))
-        return {"x": q, "w": v, "h": np.full(len(q), self.step), "k": np.zeros(len(q)), "iterate": iterate}
+        found = {"x": q, "w": v, "h": np.full(len(q), self.step), "k": np.zeros(len(q)), "iterate": iterate}
+        if self.states:
+            found["v"] = np.hstack([np.zeros((len(q), self.kernels.layout.nv)), self._first_states(len(q))])
+        return found
 
     def _evaluated(self) -> States:
         names = [name for name in STARTED if name in self.kernels.sizes]
-        found: Any = self.kernels.begin()(self.s["t"], *self._tree(self.s), self.tau, *self.parameters)
+        found: Any = self.kernels.begin()(self.s["t"], *self._tree(self.s), self.tau, *self.parameters_of(self.s))
         values = found if isinstance(found, tuple) else (found,)
         return {name: np.array(value) for name, value in zip(names, values, strict=True)}
 
@@ -251,7 +269,15 @@ class AlphaStepper(BatchStepper):
         return far | {"outcome": np.where(far["outcome"] == Outcome.ARRIVED, Outcome.EVENT, far["outcome"])}
 
     def _with_rates(self, s: States, v: np.ndarray) -> States:
-        return {**s, "w": v, **({"v": v} if self.kernels.is_tree else {})}
+        whole = np.hstack([v, self._states(s)]) if self.states else v
+        return {**s, "w": v, **({"v": whole} if self.kernels.is_tree else {})}
+
+    def _states(self, s: States) -> np.ndarray:
+        return s["v"][:, self.kernels.layout.nv :]
+
+    def _with_states(self, s: States, x: np.ndarray) -> States:
+        return {**s, "v": np.hstack([s["v"][:, : self.kernels.layout.nv], x])}
 
     def _tree(self, s: States) -> tuple[np.ndarray, np.ndarray]:
-        return (s["q"], s["v"]) if self.kernels.is_tree and "q" in s else (s["x"], s["w"])
+        at_tree = self.kernels.is_tree and "q" in s
+        return (s["q"], s["v"][:, : self.kernels.layout.nv]) if at_tree else (s["x"], s["w"])

@@ -16,7 +16,6 @@ the constraints: `structure.projection` brings it back at the end of the step, o
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
@@ -32,7 +31,7 @@ from cardan.formulation.state_rates import state_rates
 from cardan.formulation.tree import PLUS, RATES
 from cardan.integrate.events import crossing
 from cardan.integrate.explicit.tableau import Tableau
-from cardan.integrate.kernel import Given
+from cardan.integrate.kernel import Given, rates_facts
 from cardan.integrate.stepper import STRETCH, Outcome
 from cardan.model.model import Model
 from cardan.model.modes import has_modes
@@ -68,9 +67,7 @@ class ExplicitEquations:
         tree_rows = kept_rows(self.model.unbound, SPATIAL)
         how = f"{looped}{' careful' if self.careful else ''} rows {self.rows} {tree_rows} baumgarte {self.baumgarte}"
         usual = f" usual {usual_key(self.model.unbound)}" if self.projects else ""
-        model = self.model.unbound
-        own = hashlib.sha256(function_of(model, state_rates(model)).serialize().encode()) if self.states else None
-        states = "" if own is None else f" states {own.hexdigest()}"
+        states = f" states {rates_facts(self.model.unbound)}" if self.states else ""
         return f"{self.formulation.facts(self.model)}{how}{usual}{states}"
 
     @property

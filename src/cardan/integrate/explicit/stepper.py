@@ -368,8 +368,7 @@ class ExplicitStepper(BatchStepper):
         h = self.s["h"] if goes_on else np.full(len(q), 0.0 if self.step is None else self.step)
         found = {"q": q, "v": v, "h": h, "e": np.zeros(len(q))}
         if self.states:
-            own = np.broadcast_to(self.parameters[0], (len(q), self.parameters[0].shape[-1]))[:, self.states]
-            found["x"] = self.s.get("x", np.array(own))
+            found["x"] = self._first_states(len(q))
         return found
 
     def _evaluated(self) -> States:

@@ -1,6 +1,7 @@
 """What happens to rows with laws at an event: impacts first, then the mode that each row takes (`structure.law_state`).
 
-Of an approach too slow for its bounce to be told from rounding there is no restitution.
+Of an approach too slow for its bounce to be told from rounding there is no restitution, and gaps that it would open as
+slowly stay closed: a block that rocks from edge to edge comes to rest.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class LawTransition(Transition):
         tau, closed = self.tau[at.systems], laws.switched(at.p)
         s = laws.state(at.t, at.q, v, tau, at.p)
         inside = laws.table.of(Law.UNILATERAL) & (s.phi < -VIOLATED)
-        hit, failed, message = laws.hit(s, closed), np.asarray(inside.any(axis=1)), self._violated(s, inside)
+        hit, failed = laws.hit(s, closed), np.asarray(inside.any(axis=1) | ~np.isfinite(s.phi).all(axis=1))
+        message = laws.nowhere(s) or self._violated(s, inside)
         impulse = np.zeros_like(s.u)
         if hit.any():
             part = s.of(hit)
@@ -55,6 +57,10 @@ class LawTransition(Transition):
             failed[hit] |= ~found.found
             message, impulse[hit] = message or laws.why(found, at.q[hit], "impulses"), P
             s = laws.state(at.t, at.q, v, tau, at.p)
+            rest = laws.settling(part, s.of(hit), at.q[hit], not bounce)
+            if rest.any():
+                v[hit] += np.einsum("kij,kj->ki", part.Y, _stopping(s.of(hit), rest))
+                s = laws.state(at.t, at.q, v, tau, at.p)
         found = laws.chosen(s, closed, self.time)
         v += np.einsum("kij,kj->ki", s.Y, _stopping(s, found.mode == CLOSED))
         wrong = failed | np.logical_not(found.found & found.single)

@@ -51,7 +51,8 @@ class Terms:
     """What a step needs at its middle: columns of numbers, for m rows with laws.
 
     Average acceleration `a0` (nv,) and power `P` (W) without forces of the rows; `Y` (nv, m) what these add; `W` (m, m)
-    and `b` (m,) with `u+ = b + W x`; rates `u` (m,) at the start; which rows are `active` (m,); and their `Bounds`.
+    and `b` (m,) with `u+ = b + W x`; rates `u` (m,) at the start; which rows are `active` (m,); their `Bounds`; and the
+    rates `beta` (m,) with which contacts move by themselves.
     """
 
     a0: Matrix
@@ -66,6 +67,7 @@ class Terms:
     R0: Matrix
     R: Matrix
     restitution: Matrix
+    beta: Matrix
 
     @property
     def bounds(self) -> Bounds:
@@ -140,7 +142,7 @@ class MoreauGraphs(Graphs):
         kq = self.all_rates(t + h / 2, q_m, v + h / 2 * a, given)
         both = terms.u + terms.b + terms.W @ x
         moving = ca.fabs(both) > ROUNDING  # a row that sticks does no work
-        return kq, a, terms.P + ca.dot(x, where(moving, both, 0.0)) / 2
+        return kq, a, terms.P + ca.dot(x, where(moving, both, 0.0) / 2 + terms.beta)
 
 
 def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree_rows: Sequence[int]) -> Quantity:
@@ -171,7 +173,7 @@ def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree
         bounds = bounds_at(motion, u, change)
         terms = Terms(
             a0, P, motion.Y, h * motion.W, u + change, u, active, bounds.constant, bounds.coefficient, bounds.R0,
-            bounds.R, bounds.restitution,
+            bounds.R, bounds.restitution, contacts.beta,
         )  # fmt: skip
         return [ca.SX(getattr(terms, name)) for name in TERMS]
 

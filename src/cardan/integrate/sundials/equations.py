@@ -17,7 +17,7 @@ J. Comput. Appl. Math. 12-13 (1985) 77-90.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -31,7 +31,7 @@ from cardan.formulation.formulation import Formulation, Parts, tree_rates
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.state_rates import state_rates
-from cardan.integrate.kernel import EVENT_KERNELS, Layout, layout_of
+from cardan.integrate.kernel import EVENT_KERNELS, Layout, at_states, layout_of, rates_facts
 from cardan.integrate.whole import Columns
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import Slot
@@ -64,9 +64,7 @@ class DaeLayout:
     @classmethod
     def with_states(cls, model: Model, of: Layout, stabilised: bool) -> DaeLayout:
         """The layout of a model with the states that it has beside `q` and `v`."""
-        own = model.parameters.states
-        graph = function_of(model, state_rates(model)).serialize() if own else ""
-        return cls(of, stabilised, own, hashlib.sha256(graph.encode()).hexdigest() if own else "")
+        return cls(of, stabilised, model.parameters.states, rates_facts(model))
 
     @property
     def sizes(self) -> tuple[int, ...]:
@@ -138,16 +136,6 @@ def explicit_jacobian(model: Model) -> Quantity:
 
     n = model.nq + model.nv + len(model.parameters.states) + 1
     return Quantity("explicit_jacobian", rates.inputs, (("K", fixed(n, n)),), write=write, shapes=rates.shapes)
-
-
-def at_states(model: Model, states: Sequence[int], x: Matrix, values: list[Matrix]) -> list[Matrix]:
-    """Expressions with unknowns `x` in the place of the free parameters of a model that are states."""
-    import casadi as ca
-
-    if not states:
-        return values
-    p = symbolic(model)[1]
-    return list(ca.substitute(values, [p[k] for k in states], ca.vertsplit(x)))
 
 
 def dae_events(model: Model, layout: DaeLayout, graph: Any) -> Quantity:

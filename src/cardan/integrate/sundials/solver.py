@@ -9,9 +9,10 @@ from __future__ import annotations
 import ctypes
 import io
 import math
+import os
 import warnings
-from collections.abc import Callable, Sequence
-from contextlib import redirect_stdout
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +20,7 @@ import numpy as np
 
 from cardan.integrate.events import changed_sign, trace_events
 from cardan.integrate.integrators import Request
-from cardan.integrate.stepper import Arrival, EnergyNotes, Outcome, next_stop
+from cardan.integrate.stepper import AT_ZERO, Arrival, EnergyNotes, Outcome, next_stop
 from cardan.integrate.sundials.equations import DaeLayout, events_of_row
 from cardan.model.model import Model
 from cardan.structure.assemble import opened
@@ -97,10 +98,11 @@ class Solver:
         held until then.
         """
         if self.solver is None:
-            self.solver = self.build()
-            ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.solver))
-            self.held = True
-            self.solver.init_step(self.t, *self.start)
+            with _without_warnings():
+                self.solver = self.build()
+                ctypes.pythonapi.Py_IncRef(ctypes.py_object(self.solver))
+                self.held = True
+                self.solver.init_step(self.t, *self.start)
         stop = next_stop(self.stops, t)
         result = self.solver.step(t, tstop=float(stop) if stop < np.inf else None)
         if self.held and self.progress.steps > 1:
@@ -162,6 +164,8 @@ class SystemArrival:
     work: float = 0.0
     speed: float = 0.0
     """The largest `v^T v` so far."""
+    zones: np.ndarray | None = None
+    """How near to zero (ne,) the value of an event that was met at a jump is rounding; 0 for the others."""
 
 
 class SolverRun:
@@ -175,6 +179,12 @@ class SolverRun:
         self.about = at.q.copy()  # the tree's configuration a step ago
         self.earlier = at.steps  # steps before the solver was started
         self.work, self.speed = at.work, max(at.speed, float(at.v @ at.v))
+        self.zones = at.zones
+
+    def _silence(self, values: np.ndarray) -> None:
+        """Set values of events that rest at zero since a jump to zero: SUNDIALS meets none until they are not zero."""
+        if self.zones is not None:
+            values[np.abs(values) <= self.zones] = 0.0
 
     def _noted(self, at: SystemArrival, y: np.ndarray) -> SystemArrival:
         """The arrival with the work in the solver's state `y`, and the largest speed so far; too many steps fail."""
@@ -183,7 +193,7 @@ class SolverRun:
             at = replace(at, outcome=Outcome.TOO_MANY_STEPS)
         self.work = float(y[-1])
         self._see(at.v)
-        return replace(at, work=self.work, speed=self.speed)
+        return replace(at, work=self.work, speed=self.speed, zones=self.zones)
 
     def _take_states(self, y: np.ndarray) -> None:
         """Put the states that are unknowns into the system's parameters."""
@@ -273,8 +283,9 @@ class SerialStepper:
         wide = self._given
         before, taken = self.arrivals, [r.steps for r in self.arrivals] or [0] * len(q)
         notes = [(r.work, r.speed) for r in self.arrivals] or [(0.0, 0.0)] * len(q)
+        zones = [r.zones for r in self.arrivals] or [None] * len(q)
         self.arrivals = [
-            SystemArrival(float(t), q[k], v[k], taken[k], work=work, speed=speed)
+            SystemArrival(float(t), q[k], v[k], taken[k], work=work, speed=speed, zones=zones[k])
             for k, (work, speed) in enumerate(notes)
         ]
         self.passed = {} if self.events is None else self._passed(before)
@@ -291,6 +302,9 @@ class SerialStepper:
 
     def change(self, systems: np.ndarray, v: np.ndarray, p: np.ndarray) -> None:
         """Give systems of a mask (B,) other rates v (B, nv) and free parameters p (B, np): each is started again."""
+        if self.events is not None:
+            for k in np.flatnonzero(systems[: len(self.runs)]):
+                self.arrivals[k] = replace(self.arrivals[k], zones=self._zones(int(k)))
         if self.parameters:
             self.parameters = (np.where(systems[:, None], p, np.broadcast_to(self.parameters[0], p.shape)),)
         given = self._given
@@ -298,6 +312,16 @@ class SerialStepper:
             self.arrivals[k] = at = replace(self.arrivals[k], v=v[k].copy(), outcome=Outcome.RESTING, crossed=None)
             if self.runs[k] is not None:
                 self.runs[k] = self.start(tuple(a[k] for a in given), at)
+
+    def _zones(self, k: int) -> np.ndarray:
+        """How near to zero (ne,) values of events are rounding where system k is: of those met here, and met before."""
+        at, given = self.arrivals[k], [x[k] for x in self._given[1:]]
+        kept = np.zeros(len(self.request.events)) if at.zones is None else at.zones
+        if at.crossed is None:
+            return kept
+        size = max(1.0, float(np.abs(at.q).max(initial=0.0)), float(np.abs(at.v).max(initial=0.0)))
+        g = np.abs(np.array(self.event_values(at.t, at.q, at.v, *given)).ravel())
+        return np.where(at.crossed, AT_ZERO * size + 2 * g, kept)
 
     def _passed(self, before: list[SystemArrival]) -> dict[int, np.ndarray]:
         """The events (ne,), by system, between where it was and where it is restarted, which no step covers."""
@@ -307,6 +331,8 @@ class SerialStepper:
             p = self._given[1:]
             g, now = (np.array(self.event_values(at.t, at.q, at.v, *(x[k] for x in p))).ravel() for at in pair)
             crossed = changed_sign(g, now, directions)
+            if pair[1].zones is not None:
+                crossed &= np.abs(now) > pair[1].zones
             if crossed.any() and not self.resting[k]:
                 found[k] = crossed
         return found
@@ -380,6 +406,23 @@ def _dense_from_nonzeros(fill: Callable[..., Any], pattern: Any) -> Callable[...
         given[-1].reshape(-1)[places] = values
 
     return dense
+
+
+@contextmanager
+def _without_warnings() -> Iterator[None]:
+    """Let a solver that is made here print no warnings: it warns of events that rest at zero, which is intended.
+
+    SUNDIALS reads this variable of the environment when a solver is made.
+    """
+    name = "SUNLOGGER_WARNING_FILENAME"
+    if name in os.environ:
+        yield
+        return
+    os.environ[name] = os.devnull
+    try:
+        yield
+    finally:
+        os.environ.pop(name, None)
 
 
 def _quietly(act: Callable[[], Any]) -> tuple[Any, str]:

@@ -170,7 +170,7 @@ class GearRun(SolverRun):
         weights[: layout.of.nq], weights[layout.of.nq : moving] = share * self.atol
         weights[layout.x] = share * self.owner.request.atol
         soft, tail, check, fill = self.soft, self.tail, self.progress.check, self._filler()
-        events_at, about, parameters = self.owner.events, self.about, self.parameters
+        events_at, about, parameters, silence = self.owner.events, self.about, self.parameters, self._silence
 
         def jacobian(t: float, y: np.ndarray, yp: np.ndarray, F: np.ndarray, cj: float, out: np.ndarray) -> None:
             check(t, y, yp, F)  # that the equations have finite values
@@ -178,6 +178,7 @@ class GearRun(SolverRun):
 
         def events(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
             events_at(t, y, about, *parameters, out)
+            silence(out)
 
         algebraic = range(moving, layout.x.start)
         given = {"rtol": share * self.owner.request.rtol, "atol": weights, "algebraic_idx": algebraic}
@@ -302,7 +303,7 @@ class MultistepRun(SolverRun):
 
         owner, tail, progress, attempt = self.owner, self.tail, self.progress, self.progress.attempt
         evaluate, check, fill = owner.rates, progress.check, self._filler()
-        events_at, about, parameters = owner.events, self.about, self.parameters
+        events_at, about, parameters, silence = owner.events, self.about, self.parameters, self._silence
 
         def rates(t: float, y: np.ndarray, out: np.ndarray) -> None:
             if t != progress.tried:
@@ -315,6 +316,7 @@ class MultistepRun(SolverRun):
 
         def events(t: float, y: np.ndarray, out: np.ndarray) -> None:
             events_at(t, y, about, *parameters, out)
+            silence(out)
 
         n = owner.layout.n
         share = ((n - 1) / n) ** 0.5  # SUNDIALS' norm is a mean over all unknowns, the work included

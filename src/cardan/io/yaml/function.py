@@ -167,30 +167,30 @@ def function_entries(force: Force, joints: tuple[Joint, ...], tables: WrittenTab
         sources = [f for f in called_functions(traced.function).values() if kind_of(f.name()) == SOURCE]
         return {force.kind.function: tables.name_of(sources[0])}
     if force.kind.on == "joint":
-        text = _expressions(traced.owner, traced.function, _drive_variable(joints[force.on[0]].kind), tables)
-        efforts = [_calculated(effort) for effort in text.outputs[0]]
-        return {force.kind.function: efforts[0] if len(efforts) == 1 else efforts} | _where(text)
-    text = _expressions(traced.owner, traced.function, _body_variable(len(force.on)), tables)
+        text = printed(traced.owner, traced.function, _drive_variable(joints[force.on[0]].kind), tables)
+        efforts = [calculated(effort) for effort in text.outputs[0]]
+        return {force.kind.function: efforts[0] if len(efforts) == 1 else efforts} | shared(text)
+    text = printed(traced.owner, traced.function, _body_variable(len(force.on)), tables)
     if force.kind.fields[force.kind.function].form == GAP:
-        rows = [_calculated(x) for x in text.outputs[0]]
-        return {force.kind.function: rows[0] if len(rows) == 1 else rows} | _where(text)
+        rows = [calculated(x) for x in text.outputs[0]]
+        return {force.kind.function: rows[0] if len(rows) == 1 else rows} | shared(text)
     wrenches = []
     for column in text.outputs:
-        six = [_calculated(x) for x in column]
+        six = [calculated(x) for x in column]
         parts = {"moment": six[:3], "force": six[3:]}
         wrenches.append({key: part for key, part in parts.items() if part != ["0"] * 3})
-    return {force.kind.function: wrenches} | _where(text)
+    return {force.kind.function: wrenches} | shared(text)
 
 
 def value_entries(element: Coupling | Constraint, tables: WrittenTables) -> Entries:
     """The function of a prescribed motion, of a relation, or of a user's constraint, as an expression."""
     traced = element if _is_graph(element.function) else element.traced()
     if isinstance(element, Coupling) and element.is_relation:
-        text = _expressions(element.owner, traced.function, lambda port, k: Name(f"q{port}"), tables)
-        return {"value": f"={text.outputs[0][0]}"} | _where(text)
+        text = printed(element.owner, traced.function, lambda port, k: Name(f"q{port}"), tables)
+        return {"value": f"={text.outputs[0][0]}"} | shared(text)
     bodies = len(element.on) if isinstance(element, Constraint) else 0
-    text = _expressions(element.owner, traced.function, _body_variable(bodies), tables)
-    return {"value": f"={text.outputs[0][0]}"} | _where(text)
+    text = printed(element.owner, traced.function, _body_variable(bodies), tables)
+    return {"value": f"={text.outputs[0][0]}"} | shared(text)
 
 
 def plain_function_entries(element: ConstraintElement, tables: WrittenTables) -> Entries:
@@ -208,9 +208,9 @@ def plain_function_entries(element: ConstraintElement, tables: WrittenTables) ->
         raise ModelError(f"{element.owner}: its functions have different arguments, and files cannot hold them")
     symbols = [ca.SX.sym(argument) for argument, _ in arguments]
     whole = ca.Function("law", symbols, [graph(*symbols) for graph in graphs])
-    text = _expressions(element.owner, whole, lambda port, k: Name(arguments[port][0]), tables)
-    entries = {name: _calculated(column[0]) for name, column in zip(names, text.outputs, strict=True)}
-    return entries | _where(text)
+    text = printed(element.owner, whole, lambda port, k: Name(arguments[port][0]), tables)
+    entries = {name: calculated(column[0]) for name, column in zip(names, text.outputs, strict=True)}
+    return entries | shared(text)
 
 
 def _is_graph(function: Any) -> bool:
@@ -237,19 +237,21 @@ def _body_variable(count: int) -> Any:
     return variable
 
 
-def _expressions(owner: str, function: Any, variable: Any, tables: WrittenTables) -> Printed:
+def printed(owner: str, function: Any, variable: Any, tables: WrittenTables) -> Printed:
+    """The expressions of a graph whose arguments `variable(port, k)` names; a graph without any is rejected."""
     try:
         return as_expressions(function, variable, tables)
     except Untranslatable as error:
         raise ModelError(f"{owner}: its function cannot be written as expressions: {error}") from None
 
 
-def _calculated(text: str) -> str:
+def calculated(text: str) -> str:
     """An expression with the sign that begins it; a plain number needs none."""
     return text if re.fullmatch(r"-?[\d.]+(e[+-]?\d+)?", text) else f"={text}"
 
 
-def _where(text: Printed) -> Entries:
+def shared(text: Printed) -> Entries:
+    """The entry of the named values that expressions share."""
     return {"where": {name: f"={value}" for name, value in text.where.items()}} if text.where else {}
 
 

@@ -13,16 +13,19 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from cardan.errors import CardanError, FileError, ModelError, nearest, visible
 from cardan.io.mesh_path import MeshFolders
 from cardan.io.policy import Policy, Word
 from cardan.io.table_file import table, table2, table_of_file
 from cardan.io.text_file import BODIES, placing, read_text, too_many_states
-from cardan.io.yaml import function, schema
+from cardan.io.yaml import function, instant, schema
+from cardan.io.yaml.controllers import law_of_column, ready_law
 from cardan.io.yaml.expression import Measured
 from cardan.io.yaml.nodes import List, NodeReader, Scalar, Table, described, parse_yaml
 from cardan.io.yaml.schema import COORDINATE, RATE, Entries, along, each
-from cardan.io.yaml.units import quantity_of
+from cardan.io.yaml.units import UnitError, quantity_of
 from cardan.model import table as model_table
 from cardan.model.body import JointData
 from cardan.model.builder import SNAPPING, Mechanism
@@ -122,6 +125,9 @@ class _MechanismReader:
         for section, add in sections.items():
             for name, reader in self.named(section):
                 add(name, reader)
+        self.variables()
+        for name, reader in self.named("controllers"):
+            self.controller(name, reader)
         if self.section("ground").entries:
             ground = replace(self.top, node=self.section("ground"), owner="ground", what="")
             m.shape(m.ground, *self.shapes(entries_of(ground, schema.GROUND).get("shape", ())))
@@ -273,6 +279,79 @@ class _MechanismReader:
                     place = reader.inner(node, f"{what}.{joint}")
                     given[what][joint] = form.read(replace(place, kind=self.kinds.get(joint, Free.kind)))
             self.mechanism.state(name, given["q"], given["v"], time=values.get("time", 0.0))
+
+    def variables(self) -> None:
+        """Add the variables; the expressions of each may read all of them."""
+        found = [(name, reader, entries_of(reader, schema.VARIABLES)) for name, reader in self.named("variables")]
+        size, starts = instant.Sizes(self.mechanism), {}
+        for name, _, values in found:
+            starts[name] = self.start_of(values["value"], values.get("unit", ""))
+            size.numbers[name] = np.size(starts[name])
+        for name, reader, values in found:
+            with self.adding(reader, f"variable {name!r}"):
+                made = {
+                    what: self.of_instant(reader, values, what, size, np.size(starts[name]))
+                    for what in ("rate", "update")
+                    if what in values
+                }
+                plain = {what: values[what] for what in ("unit", "every") if what in values}
+                self.mechanism.variable(name, starts[name], linear=values.get("linear") == "true", **plain, **made)
+
+    def start_of(self, given: NodeReader, unit: str) -> Any:
+        """The value of a variable, in its unit where that is one of files."""
+        try:
+            quantity = quantity_of(unit) if unit else ""
+        except UnitError:
+            quantity = ""
+        places = given.items() if isinstance(given.node, List) else [given]
+        values = [place.number(quantity) if quantity else place.quantity().value for place in places]
+        return values if isinstance(given.node, List) else values[0]
+
+    def of_instant(self, reader: NodeReader, values: dict[str, Any], what: str, size: instant.Sizes, count: int) -> Any:
+        """A function of an instant from its expressions, `count` numbers."""
+        readings: dict[str, instant.Reading] = {}
+        for name, node in values["reads"].node.entries.items() if "reads" in values else ():
+            inner = reader.inner(node, f"reads.{name}")
+            if why := function.taken(name) or ("that is a parameter" if name in reader.parameters else ""):
+                raise inner.error(f"cannot have this name: {why}")
+            parts = entries_of(inner, schema.READS, f"reads.{name}.")
+            point = parts.pop("point", None)
+            if len(parts) != 1 or (point is not None and not parts.keys() & {*instant.BODY}):
+                raise inner.error(f"must be one of {', '.join(instant.WHAT)}, and of a body may have a point")
+            ((quantity, of),) = parts.items()
+            readings[name] = instant.Reading(quantity, of, *([tuple(point)] if point is not None else []))
+            try:
+                size(readings[name])
+            except CardanError as error:
+                raise inner.error(f"is unknown: {error}") from None
+        given: NodeReader = values[what]
+        outputs = given.items() if isinstance(given.node, List) else [given]
+        if len(outputs) != count:
+            raise given.error(
+                f"must have a number or expression for each number of the variable, {count}, got {len(outputs)}"
+            )
+        made = self.expressions(reader, values, outputs, ["number"] * count, instant.variables_of(readings, size))
+        return instant.of_instant(made, readings)
+
+    def controller(self, name: str, reader: NodeReader) -> None:
+        """Add a controller: a ready-made law, or one of expressions of the instant."""
+        types = schema.CONTROLLER_TYPES
+        kind = type_of(reader, tuple(types))
+        values = entries_of(reader, schema.with_type(types) | schema.CONTROLLERS | types[kind])
+        values.pop("type")
+        m, on = self.mechanism, {what: values.pop(what, []) for what in ("joints", "bodies")}
+        with self.adding(reader, f"controller {name!r}"):
+            if kind != "user":
+                law: Any = ready_law(kind, values)
+            else:
+                size = instant.Sizes(m)
+                own = {what: {k: np.size(x) for k, x in values.get(what, {}).items()} for what in ("states", "inputs")}
+                size.numbers |= {f"{name}.{k}": n for each in own.values() for k, n in each.items()}
+                efforts = 6 * len(on["bodies"]) + sum(j.kind.nv for j in m.joints if j.name in on["joints"])
+                column = self.of_instant(reader, values, "law", size, efforts + sum(own["states"].values()))
+                law = law_of_column(column, efforts, own["states"])
+                values = {k: x for k, x in values.items() if k not in ("law", "reads", "where")}
+            m.controller(name, on["joints"], law, bodies=on["bodies"], **values)
 
     def actuator(self, name: str, reader: NodeReader) -> None:
         values = entries_of(reader, schema.ACTUATORS)

@@ -90,6 +90,9 @@ def choice(*words: str) -> Form:
     return Form(lambda reader: reader.choice(words), {"enum": list(words)})
 
 
+TRUTH = Form(lambda reader: reader.choice(("true", "false")), {"enum": [True, False, "true", "false"]})
+
+
 def list_of(form: Form) -> Form:
     """A list of values of one form; a single one may be written without brackets."""
 
@@ -465,6 +468,57 @@ ACTUATORS: Entries = {
     "control": Entry(list_of(number()), "least and largest control"),
     "force": Entry(list_of(number()), "least and largest force"),
 }
+STARTS = Form(
+    lambda reader: {
+        name: (POINTS if isinstance(node, List) else number()).read(reader.inner(node, name))
+        for name, node in reader.table("{reference: 0.5}").entries.items()
+    },
+    {"type": "object", "additionalProperties": SOME},
+)  # fmt: skip
+CONTROLLERS: Entries = {
+    "joints": Entry(list_of(TEXT), "the joints that it drives"),
+    "every": Entry(number("time"), "interval of one that is sampled"),
+    "delay": Entry(number("time"), "by which its efforts come late, a multiple of every"),
+    "states": Entry(STARTS, "start values of its states by name"),
+    "inputs": Entry(STARTS, "start values of its inputs by name"),
+}
+CONTROLLER_TYPES: dict[str, Entries] = {
+    "pid": {
+        "kp": Entry(list_of(number()), "effort for unit error"),
+        "ki": Entry(list_of(number()), "rate of effort for unit error"),
+        "kd": Entry(list_of(number()), "effort for unit rate of the error"),
+        "filter": Entry(number("time"), "time constant of the derivative; without it the rate is measured"),
+        "limits": Entry(list_of(number()), "least and largest effort"),
+        "tracking": Entry(number("time"), "time constant with which the integral follows past the limits"),
+    },
+    "state_feedback": {
+        "K": Entry(ROWS, "gains of coordinates and then rates, a row for each effort", needed=True),
+        "feeds": Entry(list_of(TEXT), "the joints whose coordinates and rates are fed back; those driven unless given"),
+        "at": Entry(list_of(number()), "coordinates and then rates about which it regulates"),
+        "effort": Entry(list_of(number()), "efforts there"),
+    },
+    "state_space": {
+        "A": Entry(ROWS, "x' = A x + B y, u = C x + D y, y the errors of the joints", needed=True),
+        "B": Entry(ROWS, "see A", needed=True),
+        "C": Entry(ROWS, "see A", needed=True),
+        "D": Entry(ROWS, "see A", needed=True),
+    },
+    "motor": {
+        "constant": Entry(number(), "N m/A, or N/A", needed=True),
+        "resistance": Entry(number(), "ohm", needed=True),
+        "inductance": Entry(number(), "H"),
+        "gear": Entry(number(), "turns of the motor for one of the joint"),
+        "voltage": Entry(number(), "largest voltage, V"),
+    },
+    "user": {
+        "bodies": Entry(list_of(TEXT), "bodies that it acts on by wrenches"),
+        "reads": Entry(named("{x: {coordinate: A}}"), "names for what the expressions read, as of variables"),
+        "law": Entry(
+            function(many=True), "efforts of the joints, wrenches, and then rates or next values of the states",
+            needed=True,
+        ),
+    },
+}  # fmt: skip
 TABLES: Entries = {
     "file": Entry(TEXT, "a CSV file with the columns x, y and, of a table of two arguments, z; or give the lists"),
     "x": Entry(POINTS, "the points, ascending; numbers, with units where you like"),
@@ -475,6 +529,23 @@ TABLES: Entries = {
         list_of(choice(*ENDS)), "what is outside: error, hold, linear or periodic; error unless given"
     ),
 }  # fmt: skip
+READS: Entries = {
+    "coordinate": Entry(TEXT, "joint, whose coordinates are read"),
+    "rate": Entry(TEXT, "joint, whose rates are read"),
+    "position": Entry(TEXT, "body or frame, whose position in ground axes is read, m"),
+    "velocity": Entry(TEXT, "body or frame, whose velocity in ground axes is read, m/s"),
+    "point": Entry(vector(), "of the body, whose position or velocity it is; its origin unless given"),
+    "number": Entry(TEXT, "variable, or number that is free"),
+}
+VARIABLES: Entries = {
+    "value": Entry(Form(lambda reader: reader, SOME), "at which runs begin: a number, or several", needed=True),
+    "unit": Entry(TEXT, "SI unit, for labels"),
+    "reads": Entry(named("{x: {coordinate: A}}"), "names in its expressions, and what each is"),
+    "rate": Entry(function(many=True), "rate of change: a number or an expression for each number"),
+    "every": Entry(number("time"), "interval, s, after which it takes a new value"),
+    "update": Entry(function(many=True), "this value: a number or an expression for each number"),
+    "linear": Entry(TRUTH, "whether an input follows straight lines; false unless given"),
+}
 FRAMES: Entries = {
     "body": Entry(TEXT, "body, or ground", needed=True),
     "at": Entry(POSE, "place on the body"),
@@ -485,6 +556,7 @@ PAIR: Entries = {
     "body2": Entry(TEXT, "body, or ground", needed=True),
 }
 WHERE = Entry(named("{w: =2*pi*t}"), "named values that the expressions share")
+VARIABLES["where"] = CONTROLLER_TYPES["user"]["where"] = WHERE
 ALONG: Entries = {"joint": Entry(TEXT, "the joint", needed=True)}
 BODY_LIST: Entries = {"bodies": Entry(list_of(TEXT), "the bodies, counted from 1 in the expressions", needed=True)}
 WRENCH: Entries = {
@@ -620,11 +692,13 @@ SECTIONS: Entries = {
     "frames": Entry(None, "frames fixed to bodies, by name"),
     "forces": Entry(None, "forces and drives by name"),
     "constraints": Entry(None, "prescribed motions, couplings of joints, rolling and other constraints by name"),
+    "variables": Entry(None, "numbers that change during a run, by name"),
     "cut": Entry(list_of(TEXT), "joints to cut where loops are opened; the others are chosen"),
     "snapping": Entry(number(), "placements within this of 0, 1 or -1 are taken as that"),
     "free": Entry(list_of(TEXT), "numbers that are inputs of every function, such as crank.mass"),
     "states": Entry(None, "named states"),
     "actuators": Entry(None, "inputs on joints, as data"),
+    "controllers": Entry(None, "controllers by name"),
     "losses": Entry(list_of(TEXT), "what the file that this came from says of dynamics, and this does not"),
     "notes": Entry(list_of(TEXT), "what the report of the model should say"),
 }
@@ -654,6 +728,10 @@ def json_schema() -> Schema:
         "constraints": _by_name(_by_type(constraints)),
         "states": _by_name(_object(STATES)),
         "actuators": _by_name(_object(ACTUATORS)),
+        "variables": _by_name(_object(VARIABLES)),
+        "controllers": _by_name(
+            _by_type({type: with_type(CONTROLLER_TYPES) | CONTROLLERS | own for type, own in CONTROLLER_TYPES.items()})
+        ),
     }
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
@@ -698,4 +776,4 @@ def _by_type(types: dict[str, Entries]) -> Schema:
 
 INNER: dict[str, Schema] = {}
 INNER |= {"mimic": _object(MIMIC), "wrenches": {"type": "array", "items": _object(WRENCH)}}
-INNER |= {"data": _object(DATA)}
+INNER |= {"data": _object(DATA), "reads": _by_name(_object(READS))}

@@ -17,8 +17,10 @@ import numpy as np
 
 from cardan.errors import FileError, ModelError
 from cardan.io.mesh_path import mesh_name
+from cardan.io.yaml.controllers import controller_entries
 from cardan.io.yaml.expression import number
 from cardan.io.yaml.function import WrittenTables, function_entries, plain_function_entries, value_entries
+from cardan.io.yaml.instant import variable_entries, written_variables
 from cardan.io.yaml.read import SIZE_LIMIT, Description, read_yaml
 from cardan.io.yaml.schema import AXES as AXIS_NAMES
 from cardan.io.yaml.schema import SHAPES, VERSION
@@ -49,8 +51,10 @@ def write_yaml(mechanism: Mechanism | Model) -> str:
     """The text of a YAML file that describes a mechanism or a model; `load` makes the same of it."""
     if isinstance(mechanism, Model):
         mechanism.require_one("save")
-    for variable in mechanism.variables:
-        raise ModelError(f"mechanism {mechanism.name!r}: {variable.owner} cannot be written; files have no variables")
+    for controller in mechanism.controllers:
+        raise ModelError(
+            f"mechanism {mechanism.name!r}: {controller.owner} cannot be written; files have no controllers"
+        )
     text = _written(mechanism)
     again = _read_again(mechanism.name, text)
     same = _written(again.mechanism, again.free)
@@ -80,8 +84,10 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
     def body_name(index: int) -> str:
         return "ground" if index == GROUND else names[index]
 
+    given = thing  # whose functions of the instant see the free numbers
     if isinstance(thing, Model):
-        free = thing.parameters.names
+        own = {variable.name for variable in thing.variables}
+        free = tuple(name for name in thing.parameters.names if name not in own)
         thing = thing if thing.values is None else thing.settled()
     tables = WrittenTables()
     sections: Entries = {
@@ -96,8 +102,10 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
         "forces": {force.name: _force(force, body_name, thing.joints, tables) for force in thing.forces},
         "constraints": {c.name: _coupling(c, joints, tables) for c in thing.couplings}
         | {c.name: _constraint(c, body_name, tables) for c in thing.own_constraints},
+        "variables": {x.name: variable_entries(given, x, tables) for x in written_variables(thing)},
         "states": _states(thing),
         "actuators": {a.name: _actuator(a) for a in thing.actuators},
+        "controllers": {c.name: controller_entries(thing, c, tables) for c in thing.controllers},
         "cut": _cut(thing),
         "snapping": None if thing.snapping == SNAPPING else number(thing.snapping),
         "free": list(free),
@@ -112,7 +120,7 @@ def _cut(thing: Mechanism | Model) -> list[str]:
     """Joints to cut; of a model only where they differ from those that `build` would choose."""
     if isinstance(thing, Mechanism):
         return list(thing.cut)
-    keep = joints_to_keep(thing.joints, thing.forces, thing.couplings)
+    keep = joints_to_keep(thing.joints, thing.forces, thing.couplings).union(*(c.joints for c in thing.controllers))
     chosen = set(choose_tree(thing.bodies, thing.joints, keep=keep))
     cuts = tuple(j for j in range(len(thing.joints)) if j not in chosen)
     return [] if cuts == thing.cuts else [thing.joints[j].name for j in thing.cuts]

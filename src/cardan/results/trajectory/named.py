@@ -6,6 +6,7 @@ A name is an element's and, after a dot, what is read off it:
     bodies and frames        position, velocity, acceleration, angular_velocity, in ground axes
     stops, contacts, locks   force along their rows, gap; mode and direction as parameters, of event-driven runs
     force elements           as their kind declares (`model.force`): length, rate, force or torque, power, energy
+    controllers              effort along each joint and on each body, power; states and inputs are parameters
     motions and couplings    rate, force or torque, power
     constraints of one's own force
     constraint elements      force, along each of their rows; of contacts point, ground_force
@@ -23,7 +24,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.formulation.readings import bodies_read, element_readings, measured_joints, readings
+from cardan.errors import warn_outside
+from cardan.formulation.readings import bodies_read, controller_readings, element_readings, measured_joints, readings
 from cardan.functions.constraints import multipliers
 from cardan.functions.kinematics import body_poses, body_twists
 from cardan.integrate.moreau.forces import step_forces
@@ -38,6 +40,7 @@ from cardan.structure.dynamics import law_kernel
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity, time_argument
 from cardan.structure.laws import gaps_and_rates
+from cardan.structure.redundancy import Redundancy, redundancy
 
 if TYPE_CHECKING:
     from cardan.results.trajectory.trajectory import Trajectory
@@ -65,6 +68,8 @@ class NamedQuantity:
 
 
 _NAMED: Slot[None, dict[str, NamedQuantity]] = Slot("what can be read off a run, by name")
+_SHARED: Slot[tuple[str, ...], bool] = Slot("rows that share forces, of which was told")
+_SHARING: Slot[None, Redundancy] = Slot("rows that depend on one another")
 _KERNELS: KernelSlot[str] = KernelSlot("readings of force elements and cut joints")
 
 
@@ -95,7 +100,7 @@ def _rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
         units = tuple(model.rows[k].force_unit for k in rows)
         several = labels != ("",)
         words = f"{own.owner}: force, or torque, that keeps it"
-        of = _part("row_forces", slice(rows[0], rows[-1] + 1) if several else rows[0])
+        of = _shared(model, rows, _part("row_forces", slice(rows[0], rows[-1] + 1) if several else rows[0]))
         yield "constraint", NamedQuantity(f"{own.name}.force", labels if several else (), units, words, of)
     if model.laws:
         yield from _law_rows(model)
@@ -111,6 +116,7 @@ def _rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
         words = f"{reading.element.owner}: {reading.meaning}"
         yield reading.element.kind.name, NamedQuantity(name, reading.labels, reading.units, words, of)
         at += reading.size
+    yield from (("controller", row) for row in _controller_rows(model))
     for j in range(len(model.joints)):
         yield from (("joint", row) for row in _joint_rows(model, j))
     for name in model.body_names:
@@ -119,6 +125,27 @@ def _rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
         yield from (("frame", row) for row in _body_rows("frame", name))
     for parameter in model.parameters:
         yield "parameter", _parameter_row(model, parameter)
+
+
+def _controller_rows(model: Model) -> Iterator[NamedQuantity]:
+    """Efforts and power of each controller."""
+    at = 0
+    for own in model.controllers:
+        labels, units = [], []
+        for j in own.joints:
+            kind, name = model.joints[j].kind, model.joint_names[j]
+            labels += [name] if kind.nv == 1 else [f"{name}[{k}]" for k in range(kind.nv)]
+            units += ["N m" if unit == "rad/s" else "N" for unit in kind.v_units]
+        for b in own.bodies:
+            labels += [f"{model.body_names[b]} {x}" for x in ("mx", "my", "mz", "fx", "fy", "fz")]
+            units += ["N m"] * 3 + ["N"] * 3
+        words = f"{own.owner}: what acts along its joints and on its bodies"
+        place: Any = slice(at, at + own.size) if own.size > 1 else at
+        several = tuple(labels) if own.size > 1 else ()
+        yield NamedQuantity(f"{own.name}.effort", several, tuple(units), words, _part("controllers", place))
+        words = f"{own.owner}: power that it gives to the mechanism"
+        yield NamedQuantity(f"{own.name}.power", (), ("W",), words, _part("controllers", at + own.size))
+        at += own.size + 1
 
 
 def _law_rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
@@ -168,11 +195,30 @@ def _contact_rows(model: Model, element: ConstraintElement, at: int) -> Iterator
     words = f"{element.owner}: point of contact, in ground axes"
     yield NamedQuantity(f"{element.name}.point", XYZ, ("m",) * 3, words, _part("readings", slice(at, at + 3)))
     words = f"{element.owner}: contact force on its first body, in ground axes"
-    yield NamedQuantity(f"{element.name}.ground_force", XYZ, ("N",) * 3, words, force)
+    yield NamedQuantity(f"{element.name}.ground_force", XYZ, ("N",) * 3, words, _shared(model, rows, force))
 
 
 def _part(what: str, place: Any) -> Callable[[Trajectory], np.ndarray]:
     return lambda run: run._sampled(what)[..., place]
+
+
+def _shared(
+    model: Model, rows: list[int], of: Callable[[Trajectory], np.ndarray]
+) -> Callable[[Trajectory], np.ndarray]:
+    """The same values; warn, once, if other rows share the forces of these of `model.rows`."""
+    names = {model.rows[k].name for k in rows}
+
+    def read(run: Trajectory) -> np.ndarray:
+        for group in _SHARING.find(model, None, lambda: redundancy(model)).groups:
+            if len(group) > 1 and names.intersection(group) and _SHARED.first_time(model, group):
+                warn_outside(
+                    f"model {model.name!r}: the forces of {', '.join(map(repr, group))} are one possible answer: these "
+                    "constraints depend on one another, and only all of them together are known; leave rows out by "
+                    "holds=, or make a part compliant"
+                )
+        return of(run)
+
+    return read
 
 
 def _joint_rows(model: Model, j: int) -> Iterator[NamedQuantity]:
@@ -260,6 +306,12 @@ def _readings(s: SampledStates) -> np.ndarray:
     return np.asarray(kernel(s.q, s.v, *moving, *time_argument(model, s.t)))
 
 
+def _controllers(s: SampledStates) -> np.ndarray:
+    """Efforts and power of all controllers (..., n, size)."""
+    make = lambda: compile_quantity(s.model, controller_readings(s.model), "tree")
+    return np.asarray(_KERNELS.find(s.model, "controllers", make)(s.q, s.v, *time_argument(s.model, s.t)))
+
+
 def _row_forces(s: SampledStates) -> np.ndarray:
     """Force (..., n, rows) of each constraint row of the tree along its residual: `-lam`."""
     return -np.asarray(multipliers(s.model, s.q, s.v, s.tau, t=s.t))
@@ -279,6 +331,7 @@ def _laws(s: SampledStates) -> np.ndarray:
 
 SAMPLED: dict[str, Callable[[SampledStates], np.ndarray]] = {
     "readings": _readings,
+    "controllers": _controllers,
     "row_forces": _row_forces,
     "laws": _laws,
 }

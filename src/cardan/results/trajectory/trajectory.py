@@ -513,8 +513,9 @@ class Trajectory:
         """
         names = self._metadata.labels.joint
         if joint not in names:
-            own = [name for name in self.names() if name in (f"{joint}.force", f"{joint}.torque")]
-            hint = f"; it is a force element or a motion: run[{own[0]!r}]" if own else nearest(joint, names)
+            forces = {f"{joint}.{what}" for what in ("force", "torque", "ground_force", "effort")}
+            own = [f"run[{name!r}]" for name in self.names() if name in forces]
+            hint = f"; it is no joint, and its forces are {', '.join(own)}" if own else nearest(joint, names)
             raise UnknownNameError(f"trajectory: joint {joint!r} is not in the model{hint}")
         require_axes("trajectory: axes", axes)
         found = self.reactions if axes == "joint" else self.quantity(f"reactions_{axes}")
