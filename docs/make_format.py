@@ -51,6 +51,8 @@ def tables() -> str:
         lines += ["", f"### {title}", "", *_types(types)]
     lines += ["", "### Variables", "", *_table(schema.VARIABLES), "", "Each of `reads` of a variable has one of:", ""]
     lines += _table(schema.READS)
+    lines += ["", "### Controllers", "", *_table(schema.CONTROLLERS), "", "Besides, by type:", ""]
+    lines += _types(schema.CONTROLLER_TYPES)
     units = ", ".join(f"`{name}`" for name in TABLE)
     prefixed = ", ".join(f"`{name}`" for name, (_, takes) in TABLE.items() if takes)
     prefixes = ", ".join(f"`{name}`" for name in PREFIXES)

@@ -258,7 +258,7 @@ builder/force_on_two_of_a_name.txt | damper 's': the name is taken; forces, moti
 builder/forces_of_one_for_two.txt | user force 'u': its function must ... each of its bodies, got 1 of them
 builder/free_as_list.txt | model 'm': free takes names one by one, as text, got ['arm.mass']
 builder/free_number_of_a_leg.txt | parameter 'leg.mass' names no body, ... or 'gravity'; did you mean 'arm.mass'?
-builder/free_number_of_no_body.txt | model 'm': ... no body, joint, force or constraint element; write 'element.field' or
+builder/free_number_of_no_body.txt | model 'm': ... no body, joint, force or constraint element; write 'element.field'
 builder/free_twice.txt | model 'm': parameter 'arm.mass' is free already; name it once
 builder/friction_smoothed_by_zero.txt | friction 'f': smoothing must be above 0, got 0; it is the speed over which
 builder/gear_of_two.txt | actuator 'a': gear must be 1 number, got (1, 2) of shape (2,)

@@ -1,5 +1,7 @@
 """Controllers: PID, state space and motors against closed forms; sampled loops; all formulations; what is refused."""
 
+import pickle
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -180,6 +182,8 @@ def test_controllers_in_files(tmp_path):
     again = cd.load(tmp_path / "m.yaml")
     runs = [cd.simulate(each, 0.5, samples=6) for each in (model, again)]
     assert np.array_equal(runs[0].q, runs[1].q) and np.abs(runs[0].q[-1]).min() > 1e-3
+    sent = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(cd.simulate(sent, 0.5, samples=6).q, runs[0].q)
     m.controller("python", "x", lambda t, q, v, p: 0.0, every=0.1, python=True)
     with pytest.raises(cd.ModelError, match="controller 'python': its law is plain Python"):
         cd.save(m, tmp_path / "n.yaml")

@@ -182,3 +182,21 @@ def test_numbers_that_would_have_no_effect_are_refused() -> None:
     wrong = cd.Event("low", lambda s: s.coordinate("x") + 0.5, then=lambda s: cd.lock("brake"))
     with pytest.raises(cd.InputError, match=r"it returns a function; .* then=cd.lock\('name'\)"):
         cd.simulate(m.build(), 1.0, events=[wrong])
+
+
+def test_a_lock_stops_a_loop_and_free_numbers_have_forces() -> None:
+    """Locked in motion, a linkage stops at once and stays; the event-driven run does the same."""
+    m = cd.Mechanism("four_bar", gravity=(0, -G, 0))
+    for name, length in (("crank", 1.0), ("coupler", 3.0), ("rocker", 2.5)):
+        m.body(name, mass=length, com=(length / 2, 0, 0), inertia=cd.inertia.rod(length, length))
+    m.joint("A", cd.Revolute(), m.ground, "crank", start=0.5)
+    m.joint("B", cd.Revolute(), "crank", "coupler", at=(1, 0, 0), start=0.2)
+    m.joint("D", cd.Revolute(), m.ground, "rocker", at=(3, 0, 0), start=1.5)
+    m.joint("C", cd.Revolute(), "coupler", "rocker", at=(3, 0, 0), child_at=(2.5, 0, 0))
+    m.lock("brake", "A")
+    model = m.build().free("brake.closed")
+    held = cd.Event("low", lambda s: s.coordinate("A") + 0.3, direction=-1, then=cd.lock("brake"))
+    run = cd.simulate(model, 0.8, method="moreau", step=1e-3, samples=3, events=[held])
+    assert abs(run["A.coordinate"][-1] + 0.3) < 3e-3 and np.abs(run.v[-1]).max() < 1e-9
+    a = cd.forward_dynamics(model.at({"brake.closed": [0.0, 1.0]}), run.q[-1], 0 * run.v[-1])
+    assert abs(a[0, 0]) > 1 and np.abs(a[1]).max() < 1e-9

@@ -65,6 +65,19 @@ def test_from_csv_in_a_file(tmp_path):
     np.testing.assert_allclose(run.q[:, 1], 0.1 * np.sin(run.time) ** 2, atol=1e-6)
 
 
+def test_units_in_a_heading(tmp_path):
+    """Numbers are in the units that the heading says, and in SI without."""
+    points = "0,0\n90,35\n180,20\n360,0\n"
+    for heading, size in (("angle [deg],lift [mm]\n", (np.pi / 180, 1e-3)), ("angle,lift (cm)\n", (1, 1e-2)),
+                          ("angle [-],lift (measured)\n", (1, 1)), ("", (1, 1))):  # fmt: skip
+        (tmp_path / "lift.csv").write_text(heading + points)
+        table = cd.table(tmp_path / "lift.csv")
+        np.testing.assert_allclose(table(90 * size[0]), 35 * size[1], rtol=1e-14)
+    (tmp_path / "lift.csv").write_text("angle [deg],lift [inch]\n" + points)
+    with pytest.raises(FileError, match=r"lift.csv: line 1: 'inch' is not a unit.*leave the brackets out"):
+        cd.table(tmp_path / "lift.csv")
+
+
 def test_a_linear_table_is_a_spring():
     """Force, energy and power of springs by tables and by numbers; a cubic one keeps its energy."""
     plain, by_table, cubic = pendulum(), pendulum(), pendulum()

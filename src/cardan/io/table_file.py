@@ -2,12 +2,15 @@
 
 A CSV file has one point a line: two columns of numbers, for a table of two arguments three. Columns are separated by
 commas, semicolons, tabs or blanks; a first line without numbers is a heading; lines that begin with `#` are comments.
+A heading may have units, `time [s], lift [mm]`; numbers are converted to SI.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,8 +19,10 @@ import numpy as np
 
 from cardan.errors import FileError, InputError
 from cardan.io.text_file import read_text, shortened
+from cardan.io.yaml.units import Unit, UnitError, read_unit
 from cardan.model.table import Entry, Table, read_table
 
+_IN_BRACKETS = re.compile(r"\[([^\]]*)\]|\(([^)]*)\)")
 _SEPARATOR = re.compile(r"\s*[,;\t]\s*|\s+")
 
 
@@ -99,13 +104,15 @@ def read_columns(path: Path, count: int) -> tuple[list[np.ndarray], list[int]]:
     """Columns of numbers of a CSV file, and the line of each entry."""
     rows: list[list[float]] = []
     lines: list[int] = []
+    units: list[Unit | None] = [None] * count
     for number, text in enumerate(read_text(path).splitlines(), 1):
         fields = [field for field in _SEPARATOR.split(text.strip()) if field]
         if not fields or fields[0].startswith("#"):
             continue
         numbers = [_number(field) for field in fields]
         if not rows and all(x is None for x in numbers):
-            continue  # a heading
+            units = _heading_units(f"{path}: line {number}", text, count)
+            continue
         if None in numbers:
             bad = fields[numbers.index(None)]
             hint = "; a decimal comma is read as a separator, write a point" if len(fields) == 2 * count else ""
@@ -113,11 +120,32 @@ def read_columns(path: Path, count: int) -> tuple[list[np.ndarray], list[int]]:
         if len(fields) != count:
             hint = "; a decimal comma is read as a separator, write a point" if len(fields) == 2 * count else ""
             raise FileError(f"{path}: line {number}: a point is {count} numbers, got {len(fields)}{hint}")
-        rows.append([x for x in numbers if x is not None])
+        rows.append([_in_si(x, unit) for x, unit in zip(numbers, units, strict=True) if x is not None])
         lines.append(number)
     if not rows:
         raise FileError(f"{path}: it has no line of {count} numbers")
     return list(np.array(rows).T.copy()), lines
+
+
+def _heading_units(owner: str, text: str, count: int) -> list[Unit | None]:
+    """Units of the columns by a heading such as `time [s]; lift (mm)`; None where it gives none."""
+    columns = re.split("[,;\t]", text)
+    found: list[Unit | None] = []
+    for column in columns if len(columns) == count else [""] * count:
+        match = _IN_BRACKETS.search(column)
+        unit = match[1] or match[2] or "" if match else ""
+        try:
+            found.append(None if unit.strip() in ("", "1", "-") else read_unit(unit))
+        except UnitError as error:
+            if match and match[1]:
+                raise FileError(f"{owner}: {error}; write a unit that is known, or leave the brackets out") from None
+            found.append(None)  # a remark in parentheses
+    return found
+
+
+def _in_si(x: float, unit: Unit | None) -> float:
+    """A number with its unit in SI."""
+    return x if unit is None or not math.isfinite(x) else float(Fraction(x) * unit.scale) * math.pi**unit.turns
 
 
 def _number(text: str) -> float | None:

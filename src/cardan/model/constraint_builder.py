@@ -58,7 +58,8 @@ class ConstraintElements(Elements):
             at1: centre (3,) of the wheel or sphere in the frame of body1, m.
             at2: a point (3,) of the plane or rail, or the centre of the wheel or sphere, in the frame of body2, m.
             normal: of the plane (3,), towards body1, in the frame of body2; z by default.
-            along: direction (3,) of a rail in the plane, in the frame of body2; the wheel keeps to the rail.
+            along: direction (3,) of a rail in the plane, in the frame of body2; the wheel keeps to the rail,
+                and other joints keep its axle across it.
             radius2: of the wheel or sphere of body2, m; wheels have parallel axes.
             inside: whether body1 rolls inside of body2, as in a bowl or a ring gear.
             holds: which of "normal", "longitudinal" and "lateral" it holds; all by default. A rack and pinion, or a

@@ -147,6 +147,11 @@ class Recorder:
         return kind
 
 
+def recorded(s: Any) -> Any:
+    """In place of the law of a built model, which is a graph."""
+    raise ModelError("a controller of a built model is its graph; take the law from the mechanism")
+
+
 @dataclass(frozen=True, eq=False)
 class Controller:
     """One controller: the joints and bodies, by number, that it acts on, its states and inputs, and its law.
@@ -219,7 +224,7 @@ class Controller:
         (first, sights), (again, others) = (self._recorded(model) for _ in range(2))  # on symbols of their own
         if sights != others or first.serialize() != again.serialize():
             raise ModelError(self._not_a_function)
-        return replace(self, function=first, sights=sights)
+        return replace(self, function=first, sights=sights, law=recorded)  # which other processes can be sent
 
     def _recorded(self, model: Model) -> tuple[Any, tuple[Sight, ...]]:
         """The graph of one run of the law, and what it takes."""

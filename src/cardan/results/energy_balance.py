@@ -114,7 +114,7 @@ def energy_balance(run: Trajectory, kept: RunSamples, integrator: Integrator, re
 
 def jump_energies(run: Trajectory, kept: RunSamples) -> np.ndarray:
     """Energy (B, n), J, that events and breaks have added until each sample by changing rates and parameters."""
-    total = np.zeros(kept.t.shape)
+    total: np.ndarray = np.zeros(kept.t.shape)
     if kept.p is None:
         return total
     parts: list[tuple[np.ndarray, ...]] = []
@@ -135,7 +135,7 @@ def jump_energies(run: Trajectory, kept: RunSamples) -> np.ndarray:
     added = energy_at(run.model, q, v_after, p_after) - energy_at(run.model, q, v, p)
     order = np.argsort(systems, kind="stable")
     systems, t, added = systems[order].astype(int), t[order].astype(float), added[order]
-    wide = np.zeros((len(kept.t), total.shape[-1] + 1))
+    wide: np.ndarray = np.zeros((len(kept.t), kept.t.shape[1] + 1))
     for own in np.split(np.arange(len(systems)), np.flatnonzero(np.diff(systems)) + 1):
         i = systems[own[0]]
         np.add.at(wide[i], np.searchsorted(kept.t[i], t[own], side="left"), added[own])

@@ -132,7 +132,7 @@ class ModeLaws:
         """
         gaps = self.table.of(Law.UNILATERAL) & (before.phi <= CLOSES)
         approach = np.where(gaps, np.maximum(-before.u, 0.0), 0.0)
-        slow = (approach <= self.slowest(before, q)).all(axis=1)[:, None]
+        slow = np.all(approach <= self.slowest(before, q), axis=1, keepdims=True)
         least = self.slowest(after, q)
         if limit:
             slow, least = np.ones_like(slow), 10 * approach.max(axis=1, initial=0.0)[:, None]

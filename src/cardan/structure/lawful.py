@@ -68,6 +68,10 @@ class LawfulKernel:
             raise InputError(f"{self.owner}: {why}")
         return laws.with_modes(p, found, s, q)
 
+    def at_values(self, values: np.ndarray) -> LawfulKernel:
+        """The kernel at other values (..., np) of the model's free parameters."""
+        return LawfulKernel(self.owner, self.model.unbound._bound(values), self.formulation, self.loaded, self.make)
+
     def watch(self, look: Callable[[tuple[Any, ...]], None], closely: int = 0) -> None:
         """Nothing is watched: every call looks at its states."""
 

@@ -73,7 +73,10 @@ class LawTransition(Transition):
             return ""
         i, r = (int(x[0]) for x in np.nonzero(inside))
         row = self.laws.model.lawful_rows[r]
-        return f"{row.name!r} is violated: its gap is {s.phi[i, r]:.6g} {row.unit}, and must not be negative"
+        return (
+            f"{row.name!r} is violated: its gap is {s.phi[i, r]:.6g} {row.unit}, and must not be negative; start where "
+            "it is open, or make it compliant"
+        )
 
 
 def _stopping(s: LawState, rows: np.ndarray) -> np.ndarray:

@@ -224,15 +224,19 @@ def _active(model: Model, rows: Rows) -> Matrix:
 
 
 def _hits(rows: Rows, active: Matrix, v: Matrix, h: Matrix, half: Matrix) -> Matrix:
-    """Whether a closed gap closes faster than a step changes its rate; `half` is what half a step changes of v."""
+    """Whether a closed gap closes, or what is locked moves, faster than a step changes its rate.
+
+    `half` is what half a step changes of v.
+    """
     import casadi as ca
 
     found: Any = ca.SX(1, 1)
     for k, label in enumerate(rows.labels):
-        if label.law is Law.UNILATERAL:
+        if label.law in (Law.UNILATERAL, Law.SWITCHED):
             rate = rows.J[k, :] @ v - rows.beta[k] + h / 2 * rows.gamma[k]
             slow = 2 * ca.fabs(rows.J[k, :] @ half) + h * ca.fabs(rows.gamma[k])
-            found = ca.logic_or(found, ca.logic_and(active[k], rate < -slow))
+            closing = rate if label.law is Law.UNILATERAL else -ca.fabs(rate)
+            found = ca.logic_or(found, ca.logic_and(active[k], closing < -slow))
     return found
 
 

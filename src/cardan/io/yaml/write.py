@@ -51,10 +51,6 @@ def write_yaml(mechanism: Mechanism | Model) -> str:
     """The text of a YAML file that describes a mechanism or a model; `load` makes the same of it."""
     if isinstance(mechanism, Model):
         mechanism.require_one("save")
-    for controller in mechanism.controllers:
-        raise ModelError(
-            f"mechanism {mechanism.name!r}: {controller.owner} cannot be written; files have no controllers"
-        )
     text = _written(mechanism)
     again = _read_again(mechanism.name, text)
     same = _written(again.mechanism, again.free)

@@ -115,6 +115,9 @@ def _computed(name: str, doc: str) -> Any:
     return property(get)
 
 
+FORCES = ("force", "torque", "ground_force")  # readings of elements that are no joints
+
+
 class Trajectory:
     """States over time of one system or a batch of systems, and the quantities computed from them.
 
@@ -513,7 +516,8 @@ class Trajectory:
         """
         names = self._metadata.labels.joint
         if joint not in names:
-            own = [f"run[{name!r}]" for name in self.names() if name in {f"{joint}.{what}" for what in FORCES}]
+            forces = {f"{joint}.{what}" for what in ("force", "torque", "ground_force", "effort")}
+            own = [f"run[{name!r}]" for name in self.names() if name in forces]
             hint = f"; it is no joint, and its forces are {', '.join(own)}" if own else nearest(joint, names)
             raise UnknownNameError(f"trajectory: joint {joint!r} is not in the model{hint}")
         require_axes("trajectory: axes", axes)
