@@ -28,14 +28,13 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.complementarity import Complementarity, FrictionRows
-from cardan.algebra.matrix import Matrix, as_graph, dot, where, zeros
+from cardan.algebra.matrix import Matrix, dot, where
 from cardan.formulation.dynamics import parts_at, time_port
-from cardan.formulation.elements import Loads, constraint_forces, with_wrenches
 from cardan.formulation.formulation import Parts
+from cardan.formulation.law_forces import holding_force, with_law_forces
 from cardan.formulation.quantity import Inputs, Quantity, fixed
 from cardan.formulation.rows import Rows
 from cardan.formulation.spatial import SPATIAL
-from cardan.model.force import Coupling
 from cardan.model.law import AT_REST, LawfulElement
 from cardan.model.model import Model
 from cardan.model.row import Law
@@ -83,7 +82,9 @@ class LawfulMotion:
         every = ca.SX(len(parts.rows), 1)
         for k, row in enumerate(self.kept):
             every[row] = lam[k]
-        return SPATIAL.wrenches(replace(parts, loads=loads_with(parts, x)), self.a0 + self.Y @ x, every)
+        return SPATIAL.wrenches(
+            replace(parts, loads=with_law_forces(parts.kin, parts.loads, x)), self.a0 + self.Y @ x, every
+        )
 
     def reaction(self, j: int) -> tuple[Matrix, Matrix]:
         """`R0` (3,) and `R_x` (3, m) of joint j: the force of its constraint on its child; not along a slide."""
@@ -91,11 +92,7 @@ class LawfulMotion:
 
         parts, m = self.parts, len(self.rows)
         x = ca.SX.sym("x", m)
-        force = self.wrenches(x)[j, 3:].T
-        joint = parts.model.joints[j]
-        if joint.kind.q_units == ("m",):
-            along = as_graph(joint.kind.S(zeros(1, None, x)), x)[3:]
-            force = force - along * (dot(along, force) / dot(along, along))
+        force = holding_force(parts.model, j, self.wrenches(x))
         found = ca.substitute([force, ca.jacobian(force, x)], [x], [ca.SX.zeros(m)])
         return found[0], found[1]  # derivatives of tables, which are zero, may be multiplied by x
 
@@ -112,23 +109,6 @@ def lawful_motion(
     gamma = parts.rows.kept(kept).gamma if gamma is None else gamma
     a, lam = SPATIAL.solve_for(parts, kept, ca.horzcat(f, rows.J.T), ca.horzcat(gamma, ca.SX(len(kept), m)))
     return LawfulMotion(parts, tuple(kept), rows, a[:, 0], lam[:, 0], a[:, 1:], lam[:, 1:])
-
-
-def loads_with(parts: Parts, x: Matrix) -> Loads:
-    """The loads with forces x (m,) of the rows with laws."""
-    loads, k = parts.loads, 0
-    for law in parts.model.laws:
-        for row in law.rows:
-            if isinstance(row, Coupling):
-                tau = dict(loads.tau)
-                for j, c in zip(row.joints, map(float, row.coefficients), strict=True):
-                    tau[j] = tau.get(j, type(x)(1, 1)) + c * x[k]
-                loads = Loads(tau, loads.wrenches, loads.t)
-            else:
-                forces = constraint_forces(parts.kin, row, loads.t)
-                loads = with_wrenches(loads, {b: F @ x[k] for b, F in forces.items()})
-            k += 1
-    return loads
 
 
 def row_numbers(model: Model) -> list[tuple[LawfulElement, list[int]]]:

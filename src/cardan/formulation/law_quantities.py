@@ -8,6 +8,7 @@ from cardan.algebra.matrix import Matrix, where
 from cardan.formulation.dynamics import constraint_state, law_parts_at, load_ports, time_of, time_port
 from cardan.formulation.elements import Loads
 from cardan.formulation.formulation import Formulation
+from cardan.formulation.law_forces import holding_force
 from cardan.formulation.modes import REACTION, friction_rows, law_forces, law_values, modes_of
 from cardan.formulation.quantity import Inputs, Quantity, fixed
 from cardan.model.law import AT_REST
@@ -72,7 +73,7 @@ def law_problem(model: Model, formulation: Formulation, rows: Sequence[int], loa
             bound[f.row, :] = ca.horzcat(*(ca.SX(x) for x in levels))
             if f.joint is not None:
                 assert wrenches is not None
-                r, A = at.affine(at.reaction(f.joint, wrenches))
+                r, A = at.affine(holding_force(at.model, f.joint, wrenches))
                 reaction[f.row, :] = ca.vec(ca.horzcat(r, A)).T
         restitution = ca.SX(m, 1)
         k = 0

@@ -15,12 +15,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from cardan.algebra.matrix import Matrix, Scalar, as_graph, dot, where, zeros
-from cardan.formulation.elements import Loads, constraint_forces, with_wrenches
+from cardan.algebra.matrix import Matrix, Scalar, dot, where
+from cardan.formulation.elements import Loads
 from cardan.formulation.formulation import Formulation, Parts
 from cardan.formulation.kinematics import Kinematics
+from cardan.formulation.law_forces import holding_force, with_law_forces
 from cardan.formulation.rows import Rows
-from cardan.model.force import Coupling
 from cardan.model.law import AT_REST, LawfulElement
 from cardan.model.model import Model
 from cardan.model.modes import DIRECTION, MODE, entries
@@ -94,14 +94,6 @@ class LawParts:
             every[row] = self.lam[k]
         return self.formulation.wrenches(self.parts, self.vdot, every)
 
-    def reaction(self, j: int, wrenches: Matrix) -> Matrix:
-        """Force (3,) with which a joint holds its child, N: what acts along a slide is not part of it."""
-        force, kind = wrenches[j, 3:].T, self.model.joints[j].kind
-        if kind.q_units != ("m",):
-            return force
-        along = as_graph(kind.S(zeros(1, None, force)), force)[3:]
-        return force - along * (dot(along, force) / dot(along, along))
-
 
 def law_parts(formulation: Formulation, kin: Kinematics, loads: Loads, kept: Sequence[int]) -> LawParts:
     """The mechanism under loads, with symbols for the forces of its rows with laws."""
@@ -113,22 +105,6 @@ def law_parts(formulation: Formulation, kin: Kinematics, loads: Loads, kept: Seq
     vdot, lam = formulation.solve(parts, kept)
     rows = formulation.lawful_rows(kin, loads, vdot.shape[0])
     return LawParts(parts, rows, x, vdot, lam, tuple(kept), formulation)
-
-
-def with_law_forces(kin: Kinematics, loads: Loads, x: Matrix) -> Loads:
-    """The loads with forces `x` (m,) of the rows with laws: drives of joints, and wrenches on bodies."""
-    drives, k = dict(loads.tau), 0
-    more: dict[int, Matrix] = {}
-    for law in kin.model.laws:
-        for row in law.rows:
-            if isinstance(row, Coupling):
-                for j, c in zip(row.joints, map(float, row.coefficients), strict=True):
-                    drives[j] = drives.get(j, zeros(1, None, x)) + c * x[k]
-            else:
-                for b, F in constraint_forces(kin, row, loads.t).items():
-                    more[b] = more.get(b, zeros(6, None, x)) + F * x[k]
-            k += 1
-    return with_wrenches(Loads(drives, loads.wrenches, loads.t), more)
 
 
 @dataclass(frozen=True)
@@ -251,7 +227,7 @@ def normal_force(at: LawParts, f: Friction, wrenches: Matrix | None) -> Scalar:
     if f.joint is None:
         return 0.0
     assert wrenches is not None
-    r, A = at.affine(at.reaction(f.joint, wrenches))
+    r, A = at.affine(holding_force(at.model, f.joint, wrenches))
     return ca.sqrt(ca.sumsqr(r + A @ at.x) + 1e-40)
 
 
