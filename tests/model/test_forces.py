@@ -362,7 +362,7 @@ CLOCK = iter(np.linspace(1, 2, 1000))
     ("declare", "told"),
     [
         (drive(lambda t, q, v: -q * np.random.default_rng().random()), "drive 'd': its function gives another result"),
-        (drive(Remembers()), "drive 'd': its function gives another result each time it is run"),
+        (drive(Remembers()), "drive 'd': its function changes 'self.last', state that it keeps in Python"),
         (motion(lambda t: t * next(CLOCK)), "motion 'm': its function gives another result each time"),
         (
             force(lambda t, poses, twists: [v * next(CLOCK) for v in twists]),

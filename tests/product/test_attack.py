@@ -176,7 +176,7 @@ def test_one_bad_row_of_a_batch_is_named_and_does_not_hide_behind_another() -> N
 
 def test_a_result_is_not_put_where_it_does_not_fit() -> None:
     words: dict[str, Any] = {"formulation": "relative"}
-    for out in (np.zeros(2, int), np.zeros((3, 2)), [0.0, 0.0], np.broadcast_to(0.0, 2)):
+    for out in (np.zeros(2, int), np.zeros((2, 3)), [0.0, 0.0], np.broadcast_to(0.0, 2)):
         with pytest.raises(cd.InputError, match=r"^inverse_dynamics: out "):
             cd.inverse_dynamics(pendulum(), Z, Z, Z, out=out, **words)
 

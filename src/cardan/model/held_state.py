@@ -1,7 +1,8 @@
 """State that a function keeps in Python: it would be frozen, without a word, where the function is run on symbols once.
 
-A controller that adds to an attribute, a list, or a variable of the function around it has such state. It may run with
-the same result twice, and still be wrong. So what a function can reach is compared before and after a run.
+A controller that adds to an attribute, a list, or a variable of the function around it, and reads it, has such state.
+It may run with the same result twice, and still be wrong. So its text is read. What it only writes, such as a record of
+calls, does no harm.
 """
 
 from __future__ import annotations
@@ -49,22 +50,36 @@ def _held(function: Callable[..., Any]) -> str:
             own.add(node.id)
     own -= kept
     for node in ast.walk(defined):
-        targets = _targets(node)
-        for target in targets:
-            base = _base(target)
-            if (isinstance(target, ast.Name) and target.id in kept) or (
-                not isinstance(target, ast.Name) and base is not None and base not in own
-            ):
-                return f"'{ast.unparse(target)}'"
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr in CHANGES
-            and (base := _base(node.func)) is not None
-            and base not in own
-        ):
-            return f"'{ast.unparse(node.func.value)}'"
+        changed = [
+            x for x in _targets(node) if (_base(x) in kept if isinstance(x, ast.Name) else _base(x) not in {None, *own})
+        ]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in CHANGES:
+            changed += [node.func.value] if _base(node.func) not in {None, *own} else []
+        for held in map(_whole, changed):
+            if _is_read(defined, held, node):
+                return f"'{ast.unparse(held)}'"
     return ""
+
+
+def _is_read(defined: ast.FunctionDef, changed: ast.expr, by: ast.AST) -> bool:
+    """Whether a function reads what one of its statements changes, elsewhere."""
+    own, text = {id(node) for node in ast.walk(by)}, ast.unparse(changed)
+    if isinstance(by, ast.Assign):  # its right side may read
+        own = {id(node) for target in by.targets for node in ast.walk(target)}
+    return any(
+        isinstance(node, ast.Name | ast.Attribute)
+        and isinstance(node.ctx, ast.Load)
+        and id(node) not in own
+        and ast.unparse(node) == text
+        for node in ast.walk(defined)
+    )
+
+
+def _whole(node: ast.expr) -> ast.expr:
+    """What an entry is an entry of."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return node
 
 
 def _targets(node: ast.AST) -> list[ast.expr]:
