@@ -16,7 +16,7 @@ m = vehicle(base=base, track=track, radius=radius)
 m.motion("driver", "column", steering)
 m.shape(m.ground, cd.shape.Box((90, 0.15, 0.01), at=(40, 1.75, 0), colour="white"))
 model = m.build()
-run = cd.simulate(model, 4.0, v0={"road": (speed, 0, 0)}, assemble=True, max_step=0.05, samples=401)
+run = cd.simulate(model, 4.0, v0={"road": (speed, 0, 0)}, assemble=True, samples=401)
 # how the two rear tyres share the force across is undetermined; what follows needs their sum only
 warnings.filterwarnings("ignore", message=".*one possible answer")
 shown = ("column.coordinate", "road.coordinate", "front left tyre.force")
