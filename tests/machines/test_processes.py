@@ -136,11 +136,13 @@ except KeyboardInterrupt:
 """
 
 RUN = """
-import numpy as np, cardan as cd
+import os, numpy as np, cardan as cd
 from cardan.mechanisms import double_pendulum
 model = double_pendulum().build()
 q = np.random.default_rng(1).normal(size=(300, model.nv))
-cd.simulate(model, 0.01, q[:20], 0 * q[:20], method="dormand_prince", threads=2)
+# all modules are loaded before: Python ends with SIGINT if that interrupts C code that runs a text, though it is caught
+cd.simulate(model, 0.01, q[:20], 0 * q[:20], method="dormand_prince", store="first.nc", threads=2)
+os.remove("first.nc")
 print("ready", flush=True)
 try:
     cd.simulate(model, 10_000.0, q, 0 * q, method="dormand_prince", samples=50, store="run.nc", threads=2)
