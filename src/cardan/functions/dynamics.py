@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 LOADS = ("wrenches",)  # inputs of kernels only where wrenches act
 _FORWARD: KernelSlot[str | Formulation] = KernelSlot("forward dynamics under drives alone, by formulation")
-_INVERSE: KernelSlot[str | Formulation] = KernelSlot("inverse dynamics of a plain tree, by formulation")
+_INVERSE: KernelSlot[str | Formulation] = KernelSlot("inverse dynamics of a tree, by formulation")
 _TOLD: Slot[str, bool] = Slot("whether long compiling was told, by function")
 _JOINT_WRENCHES: KernelSlot[str] = KernelSlot("joint wrenches of a tree with force elements, by formulation")
 
@@ -210,6 +210,8 @@ def inverse_dynamics(
 
     if wrenches is None and driven is None:
         kernel = inverse_kernel(model, found, loaded=False)
+        if not (model.depends_on_time or found.added):
+            _INVERSE.find(model, formulation, lambda: kernel)
         return kernel(q, v, a, *time_argument(model, t), out=out, threads=threads)
     wrenches = np.zeros((model.nb, 6), _kind(q)) if wrenches is None else wrenches
     if driven is not None:
