@@ -8,7 +8,7 @@ into a constant, and give wrong results for all other values.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -147,3 +147,17 @@ def plain(value: Any) -> np.ndarray:
     """An array of floats if no entry is free, else unchanged."""
     array = np.asarray(value)
     return array if array.dtype != object or is_free(array) else array.astype(float)
+
+
+def with_symbols(numbers: dict[str, np.ndarray], names: Iterable[str]) -> tuple[dict[str, np.ndarray], list[Any]]:
+    """The numbers of an element with symbols, at their values, for those named, and the symbols in order."""
+    import casadi as ca
+
+    varied, symbols = dict(numbers), []
+    for name in names:
+        own = [ca.SX.sym(name) for _ in range(numbers[name].size)]
+        entries = np.empty(numbers[name].size, dtype=object)
+        entries[:] = [FreeNumber(s, float(x)) for s, x in zip(own, numbers[name].flat, strict=True)]
+        varied[name] = entries.reshape(numbers[name].shape)
+        symbols += own
+    return varied, symbols

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.algebra.free_number import FreeNumber, expression, is_free, scalar
+from cardan.algebra.free_number import expression, is_free, scalar, with_symbols
 from cardan.algebra.matrix import Matrix, Scalar, constant, stack
 from cardan.errors import InputError, ModelError
 from cardan.model.constraint import Constraint, symbols_of_bodies
@@ -159,15 +159,7 @@ class ConstraintElement:
 
     def varied(self) -> tuple[ConstraintElement, list[Any]]:
         """The element with symbols for the numbers that may be free, and the symbols."""
-        import casadi as ca
-
-        numbers, inputs = dict(self.numbers), []
-        for name in self.kind.free_fields:
-            symbols = [ca.SX.sym(name) for _ in range(numbers[name].size)]
-            entries = np.empty(numbers[name].size, dtype=object)
-            entries[:] = [FreeNumber(s, float(x)) for s, x in zip(symbols, numbers[name].flat, strict=True)]
-            numbers[name] = entries.reshape(numbers[name].shape)
-            inputs += symbols
+        numbers, inputs = with_symbols(self.numbers, self.kind.free_fields)
         return replace(self, numbers=numbers), inputs
 
     def traced(self) -> ConstraintElement:

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from cardan.algebra.free_number import FreeNumber, expression, scalar
+from cardan.algebra.free_number import expression, scalar, with_symbols
 from cardan.algebra.matrix import Matrix, Scalar, constant, cos, dot, eye, is_symbol, sin, sqrt, stack, where, zeros
 from cardan.algebra.rotation import TINY, cross, rotation_log, skew
 from cardan.errors import InputError, ModelError
@@ -299,13 +299,7 @@ class Force:
         """Graph of the law and energy of a user's kind, over its arguments and the numbers that may be free."""
         import casadi as ca
 
-        numbers, inputs = dict(self.numbers), []
-        for name in self.kind.free_fields:
-            symbols = [ca.SX.sym(name) for _ in range(numbers[name].size)]
-            entries = np.empty(numbers[name].size, dtype=object)
-            entries[:] = [FreeNumber(s, float(x)) for s, x in zip(symbols, numbers[name].flat, strict=True)]
-            numbers[name] = entries.reshape(numbers[name].shape)
-            inputs += symbols
+        numbers, inputs = with_symbols(self.numbers, self.kind.free_fields)
         kind, varied = self.kind, replace(self, numbers=numbers)
         every = [*ports, *inputs]
 
