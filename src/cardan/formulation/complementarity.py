@@ -28,7 +28,8 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.complementarity import Complementarity, FrictionRows
-from cardan.algebra.matrix import Matrix, dot, where
+from cardan.algebra.matrix import Matrix, dot, where, zeros
+from cardan.formulation.answer import Answer
 from cardan.formulation.dynamics import parts_at, time_port
 from cardan.formulation.formulation import Parts
 from cardan.formulation.law_forces import holding_force, with_law_forces
@@ -76,15 +77,12 @@ class LawfulMotion:
 
     def wrenches(self, x: Matrix) -> Matrix:
         """Wrench (number of joints, 6) of every joint on its child at M, with forces x (m,)."""
-        import casadi as ca
+        return self.answer(x).wrenches
 
-        parts, lam = self.parts, self.lam0 + self.L @ x
-        every = ca.SX(len(parts.rows), 1)
-        for k, row in enumerate(self.kept):
-            every[row] = lam[k]
-        return SPATIAL.wrenches(
-            replace(parts, loads=with_law_forces(parts.kin, parts.loads, x)), self.a0 + self.Y @ x, every
-        )
+    def answer(self, x: Matrix) -> Answer:
+        """The answer of the mechanism with forces x (m,)."""
+        parts = replace(self.parts, loads=with_law_forces(self.parts.kin, self.parts.loads, x))
+        return Answer(SPATIAL, parts, self.kept, self.a0 + self.Y @ x, self.lam0 + self.L @ x, zeros(1, 1, x), x)
 
     def reaction(self, j: int) -> tuple[Matrix, Matrix]:
         """`R0` (3,) and `R_x` (3, m) of joint j: the force of its constraint on its child; not along a slide."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from cardan.algebra.matrix import Matrix, constant, dot, eye, segment, stack, zeros
 from cardan.formulation import elements
+from cardan.formulation.answer import Answer, size_of
 from cardan.formulation.elements import Loads, loads_at, with_wrenches
 from cardan.formulation.formulation import Formulation, Parts, tree_rates
 from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
@@ -25,6 +26,7 @@ from cardan.model.model import Model
 from cardan.model.modes import has_modes
 from cardan.model.plane import in_plane
 from cardan.model.row import RowTable
+from cardan.model.sight import Sight
 from cardan.model.tree import GROUND
 
 if TYPE_CHECKING:
@@ -49,41 +51,53 @@ def law_parts_at(model: Model, formulation: Formulation, rows: Sequence[int], in
 
 def solved(
     model: Model, formulation: Formulation, rows: Sequence[int], inputs: Inputs,
-    write: Callable[[Parts, Matrix, Matrix, Matrix], list[Matrix]],
+    write: Callable[[Answer], list[Matrix]],
 ) -> list[Matrix]:  # fmt: skip
-    """What `write` makes of the equations at a state, their accelerations and multipliers, and the power of laws.
+    """What `write` makes of the answer of the mechanism at a state.
 
     Rows with laws act in the modes that the model has as numbers (`model.modes`).
     """
     if has_modes(model):
         at = law_parts_at(model, formulation, rows, inputs)
-        return at.in_modes(write(at.parts, at.vdot, at.lam, at.power))
+        return at.in_modes(write(Answer(formulation, at.parts, tuple(rows), at.vdot, at.lam, at.power, at.x)))
     parts = parts_at(model, formulation, inputs)
-    return write(parts, *formulation.solve(parts, rows), zeros(1, 1, inputs["q"]))
+    return write(Answer(formulation, parts, tuple(rows), *formulation.solve(parts, rows), zeros(1, 1, inputs["q"])))
 
 
 def forward_dynamics(model: Model, formulation: Formulation, rows: Sequence[int], loaded: bool) -> Quantity:
     """Accelerations (nv,) of the tree's coordinates."""
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        answer = lambda parts, vdot, lam, power: [formulation.tree_accelerations(parts, vdot)]
-        return solved(model, formulation, rows, inputs, answer)
+        return solved(model, formulation, rows, inputs, lambda answer: [answer.a])
 
     solves = (formulation, tuple(rows)) if isinstance(formulation, TreeFormulation) and not has_modes(model) else None
     return Quantity("forward_dynamics", load_ports(model, loaded), (("a", per_velocity),), write=write, solves=solves)
 
 
-def motion_and_power(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
-    """Accelerations (nv,) of the tree's coordinates, and the power (W) that enters: `entering_power`."""
+def motion_and_power(
+    model: Model, formulation: Formulation, rows: Sequence[int], sights: Sequence[Sight] = ()
+) -> Quantity:
+    """Accelerations (nv,) of the tree's coordinates, and the power (W) that enters: `entering_power`.
+
+    Then, if there are any, what `sights` read of the answer, one below the other.
+    """
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        def answer(parts: Parts, vdot: Matrix, lam: Matrix, of_laws: Matrix) -> list[Matrix]:
-            entering = entering_power(parts, inputs["tau"], rows, lam) + of_laws
-            return [formulation.tree_accelerations(parts, vdot), entering]
+        def read(answer: Answer) -> list[Matrix]:
+            entering = entering_power(answer.parts, inputs["tau"], rows, answer.lam) + answer.power
+            return [answer.a, entering, *([answer.column(sights)] if sights else [])]
 
-        return solved(model, formulation, rows, inputs, answer)
+        return solved(model, formulation, rows, inputs, read)
 
-    return Quantity("motion_and_power", load_ports(model, False), (("a", per_velocity), ("P", fixed())), write=write)
+    outputs = (("a", per_velocity), ("P", fixed()), *([("read", fixed(size_of(sights)))] if sights else []))
+    return Quantity("motion_and_power", load_ports(model, False), outputs, write=write)
+
+
+def answers(model: Model, formulation: Formulation, rows: Sequence[int], sights: Sequence[Sight]) -> Quantity:
+    """What `sights` read of the answer at a state, one below the other."""
+    whole = motion_and_power(model, formulation, rows, sights)
+    write = lambda model, inputs: whole.graph(model, inputs)[2:]
+    return Quantity("answers", whole.inputs, whole.outputs[2:], write=write)
 
 
 def power(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
@@ -171,8 +185,7 @@ def reactions(model: Model, formulation: Formulation, rows: Sequence[int]) -> Qu
     """Wrench (number of joints, 6) of every joint on its child at M, as the mechanism moves under its loads."""
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        answer = lambda parts, vdot, lam, power: [formulation.wrenches(parts, vdot, _every(parts, rows, lam))]
-        return solved(model, formulation, rows, inputs, answer)
+        return solved(model, formulation, rows, inputs, lambda answer: [answer.wrenches])
 
     return Quantity("reactions", load_ports(model, True), (("f", _per_joint),), write=write)
 
@@ -181,11 +194,7 @@ def motion_and_reactions(model: Model, formulation: Formulation, rows: Sequence[
     """Accelerations (nv,) of the tree's coordinates and wrenches (number of joints, 6) of `reactions`, at once."""
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        def answer(parts: Parts, vdot: Matrix, lam: Matrix, power: Matrix) -> list[Matrix]:
-            wrenches = formulation.wrenches(parts, vdot, _every(parts, rows, lam))
-            return [formulation.tree_accelerations(parts, vdot), wrenches]
-
-        return solved(model, formulation, rows, inputs, answer)
+        return solved(model, formulation, rows, inputs, lambda answer: [answer.a, answer.wrenches])
 
     outputs = (("a", per_velocity), ("f", _per_joint))
     return Quantity("motion_and_reactions", load_ports(model, True), outputs, write=write)
@@ -207,8 +216,7 @@ def multipliers(model: Model, formulation: Formulation, rows: Sequence[int]) -> 
     nl = len(shape_of(model, formulation).labels)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        answer = lambda parts, vdot, lam, power: [_every(parts, rows, lam)]
-        return solved(model, formulation, rows, inputs, answer)
+        return solved(model, formulation, rows, inputs, lambda answer: [answer.every])
 
     return Quantity("multipliers", load_ports(model, False), (("lam", fixed(nl)),), write=write)
 
@@ -312,14 +320,6 @@ def time_port(model: Model) -> tuple[str, ...]:
 def time_of(inputs: Inputs) -> Matrix:
     """Time, zero where it is not an input."""
     return inputs["t"] if "t" in inputs else zeros(1, 1, inputs["q"])
-
-
-def _every(parts: Parts, rows: Sequence[int], lam: Matrix) -> Matrix:
-    """Multipliers of all rows, zero for those left out."""
-    every = type(lam)(len(parts.rows), 1)
-    for k, row in enumerate(rows):
-        every[row] = lam[k]
-    return every
 
 
 def _still(model: Model, inputs: Inputs) -> Inputs:

@@ -33,11 +33,12 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.linsolve import lu_factor, lu_solve, lu_solved
-from cardan.algebra.matrix import Matrix, Scalar, constant, where
+from cardan.algebra.matrix import Matrix, Scalar, constant, where, zeros
+from cardan.formulation.answer import Answer, size_of
 from cardan.formulation.coordinates import own_equations, tree_state
 from cardan.formulation.dynamics import entering_power, parts_at
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
-from cardan.formulation.state_rates import state_rates
+from cardan.formulation.state_rates import answers_read, rates_of_states
 from cardan.integrate.events import crossing
 from cardan.integrate.explicit.step import LARGEST
 from cardan.integrate.kernel import Given, Layout, at_states
@@ -78,7 +79,10 @@ class AlphaEquations:
 
     @classmethod
     def record(cls, model: Model, layout: Layout) -> AlphaEquations:
-        """Record `r = M vdot + J^T lam - f`, `J v - beta`, `phi` and their derivatives."""
+        """Record `r = M vdot + J^T lam - f`, `J v - beta`, `phi` and their derivatives.
+
+        States are rates beside: in their rows `M` and `L` are the derivatives of `r` by `vdot` and `lam`.
+        """
         import casadi as ca
 
         (written, p), formulation, m, own = symbolic(model), layout.formulation, len(layout.rows), layout.nv
@@ -93,17 +97,20 @@ class AlphaEquations:
         M, J, f, free = parts.M, rows.J, parts.f, [p] if model.parameters else []
         r = formulation.inertia_force(parts, vdot[:own]) + J.T @ lam - f
         excess = J @ v[:own] - rows.beta
-        power = ca.densify(entering_power(parts, tau, layout.rows, lam))
+        power, L = ca.densify(entering_power(parts, tau, layout.rows, lam)), J.T
         if places:
             tree = tree_state(written, formulation, q, v[:own], state.get("about", t))
-            xdot = state_rates(model).graph(written, {"q": tree[0], "v": tree[1], "t": t})[0]
+            there = {"q": tree[0], "v": tree[1], "t": t, "tau": tau}
+            xdot = rates_of_states(model, parts, formulation, layout.rows, there, vdot[:own], lam)
             r, f = ca.vertcat(r, vdot[own:] - xdot), ca.vertcat(f, xdot)
-            M, J = ca.diagcat(M, ca.SX.eye(len(places))), ca.horzcat(J, ca.SX(m, len(places)))
-            r, f, excess, M, J, power = at_states(model, places, v[own:], [r, f, excess, M, J, power])
+            answered, held = -ca.jacobian(xdot, vdot[:own]), -ca.jacobian(xdot, lam)
+            M = ca.blockcat(M, ca.SX(own, len(places)), answered, ca.SX.eye(len(places)))
+            J, L = ca.horzcat(J, ca.SX(m, len(places))), ca.vertcat(L, held)
+            r, f, excess, M, J, L, power = at_states(model, places, v[own:], [r, f, excess, M, J, L, power])
         slopes = ca.vertsplit(ca.jacobian(ca.vertcat(r, excess), q), [0, n, n + m])
         D = ca.SX.sym("D", n)
         moved, last = formulation.plus(written, q, D[:own]), [*about, *free]
-        balance = [r, excess, M, J, -ca.jacobian(f, v), *slopes, power]
+        balance = [r, excess, M, J, L, -ca.jacobian(f, v), *slopes, power]
         return cls(
             layout,
             ca.Function("balance", [t, q, v, vdot, lam, tau, *last], balance),
@@ -174,7 +181,7 @@ class NewtonUnknowns:
 def first_accelerations(model: Model, layout: Layout) -> Quantity:
     """`vdot` of the formulation and multipliers from the equations of motion at a state of the tree, and the power.
 
-    They are solved as in forward dynamics: in fewer operations than Newton's matrix would take.
+    Last what the rates of states read of the answer. They are solved as in forward dynamics: in fewer operations than Newton's matrix would take.
     """
     n, rows, formulation = layout.nv, layout.rows, layout.formulation
     shapes: dict[str, Shape] = {"t": (), "q": (model.nq,), "v": (model.nv,), "tau": (model.nv,)}
@@ -182,9 +189,11 @@ def first_accelerations(model: Model, layout: Layout) -> Quantity:
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         parts = parts_at(model, formulation, inputs)
         vdot, lam = formulation.solve(parts, rows)
-        return [vdot, lam, entering_power(parts, inputs["tau"], rows, lam)]
+        answer = Answer(formulation, parts, rows, vdot, lam, zeros(1, 1, vdot))
+        return [vdot, lam, entering_power(parts, inputs["tau"], rows, lam), answer.column(sights)]
 
-    outputs = (("vdot", fixed(n)), ("lam", fixed(len(rows))), ("P", fixed()))
+    sights = answers_read(model)
+    outputs = (("vdot", fixed(n)), ("lam", fixed(len(rows))), ("P", fixed()), ("y", fixed(size_of(sights))))
     return Quantity("first_accelerations", tuple(shapes), outputs, write=write, shapes=shapes)
 
 
@@ -215,12 +224,12 @@ def linearise(
     G = phi_q @ turned
     v, vdot = rates_after(c, p, x.z - G.T @ x.eta, h)
     found = eq.balance(p.t + h, q, v, vdot, x.lam, given.tau, *given.about, *given.parameters)
-    r, u, M, J, r_v, r_q, u_q, power = found
+    r, u, M, J, L, r_v, r_q, u_q, power = found
     S0 = vdot_a * eq.lend(M) + v_a * r_v
     S = S0 + q_a * (r_q @ turned)
     # rows: balance, velocities, positions
     K = ca.blockcat([
-        [S, J.T, -S0 @ G.T],
+        [S, L, -S0 @ G.T],
         [J + (q_a / v_a) * (u_q @ turned), -_small(J**2 @ (1 / ca.diag(S))), -J @ G.T],
         [G, ca.SX(eq.m_positions, eq.m), _small(ca.sum2(G**2))],
     ])  # fmt: skip

@@ -31,14 +31,17 @@ from cardan.formulation.complementarity import (
     lawful_motion,
     row_numbers,
 )
+from cardan.formulation.answer import size_of
 from cardan.formulation.dynamics import entering_power, parts_at, time_port
 from cardan.formulation.formulation import Formulation, Parts
 from cardan.formulation.quantity import Inputs, Quantity, fixed, port_shape
 from cardan.formulation.rows import Rows
 from cardan.formulation.spatial import SPATIAL
+from cardan.formulation.state_rates import answers_read
 from cardan.integrate.explicit.step import ExplicitEquations, Graphs
 from cardan.model.model import Model
 from cardan.model.row import Law
+from cardan.model.sight import Sight
 from cardan.structure.kernels import function_of
 from cardan.structure.rows import kept_rows
 
@@ -52,7 +55,7 @@ class Terms:
 
     Average acceleration `a0` (nv,) and power `P` (W) without forces of the rows; `Y` (nv, m) what these add; `W` (m, m)
     and `b` (m,) with `u+ = b + W x`; rates `u` (m,) at the start; which rows are `active` (m,); their `Bounds`; and the
-    rates `beta` (m,) with which contacts move by themselves.
+    rates `beta` (m,) with which contacts move by themselves. Rates of states read `y0 + Yy x` of the answer.
     """
 
     a0: Matrix
@@ -68,6 +71,8 @@ class Terms:
     R: Matrix
     restitution: Matrix
     beta: Matrix
+    y0: Matrix
+    Yy: Matrix
 
     @property
     def bounds(self) -> Bounds:
@@ -139,7 +144,8 @@ class MoreauGraphs(Graphs):
         import casadi as ca
 
         a = terms.a0 + terms.Y @ x
-        kq = self.all_rates(t + h / 2, q_m, v + h / 2 * a, given)
+        read = [terms.y0 + terms.Yy @ x] if self.motion.sights else []
+        kq = self.all_rates(t + h / 2, q_m, v + h / 2 * a, given, *read)
         both = terms.u + terms.b + terms.W @ x
         moving = ca.fabs(both) > ROUNDING  # a row that sticks does no work
         return kq, a, terms.P + ca.dot(x, where(moving, both, 0.0) / 2 + terms.beta)
@@ -147,7 +153,7 @@ class MoreauGraphs(Graphs):
 
 def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree_rows: Sequence[int]) -> Quantity:
     """`Terms` at the middle of a step of length `h`, with rates `v` there, from rates `start` (nv,) at its start."""
-    sizes = _sizes(model)
+    sizes, sights = _sizes(model), answers_read(model)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         import casadi as ca
@@ -173,7 +179,7 @@ def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree
         bounds = bounds_at(motion, u, change)
         terms = Terms(
             a0, P, motion.Y, h * motion.W, u + change, u, active, bounds.constant, bounds.coefficient, bounds.R0,
-            bounds.R, bounds.restitution, contacts.beta,
+            bounds.R, bounds.restitution, contacts.beta, *_read(sights, motion),
         )  # fmt: skip
         return [ca.SX(getattr(terms, name)) for name in TERMS]
 
@@ -182,6 +188,16 @@ def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree
     shapes = {name: own[name] if name in own else port_shape(model, name) for name in ports}
     outputs = tuple((name, fixed(*sizes[name])) for name in TERMS)
     return Quantity("moreau_step", ports, outputs, write=write, shapes=shapes)
+
+
+def _read(sights: Sequence[Sight], motion: LawfulMotion) -> tuple[Matrix, Matrix]:
+    """What is read of the answer in a step: a column, and what each force of a row with a law adds to it."""
+    import casadi as ca
+
+    x = ca.SX.sym("x", motion.Y.shape[1])
+    y = motion.answer(x).column(sights)
+    found = ca.substitute([y, ca.jacobian(y, x)], [x], [ca.SX.zeros(x.shape)])
+    return found[0], ca.densify(found[1])
 
 
 def middle_motion(
@@ -246,5 +262,7 @@ def _sizes(model: Model) -> dict[str, tuple[int, ...]]:
     friction = sum(bool(law.friction_rows) for law in model.laws)
     joints = sum(law.joint is not None for law in model.laws)
     found: dict[str, tuple[int, ...]] = {name: (m,) for name in TERMS}
+    read = size_of(answers_read(model))
+    found |= {"y0": (read,), "Yy": (read, m)}
     found |= {"a0": (nv,), "P": (), "Y": (nv, m), "W": (m, m), "constant": (friction,), "coefficient": (friction,)}
     return found | {"R0": (3 * joints,), "R": (3 * joints, m)}
