@@ -92,6 +92,18 @@ class Controller:
         early = ["computed", *(f"delayed{k}" for k in range(1, self.lag))] if self.lag else []
         return [*(f"{self.name}.{what}" for what in early), self.output]
 
+    def labels(self, model: Model) -> list[tuple[str, str]]:
+        """Name and unit of each effort along its joints, then of each component of the wrenches on its bodies."""
+        found = []
+        for j in self.joints:
+            kind, name = model.joints[j].kind, model.joint_names[j]
+            names = [name] if kind.nv == 1 else [f"{name}[{k}]" for k in range(kind.nv)]
+            found += [(n, "N m" if unit == "rad/s" else "N") for n, unit in zip(names, kind.v_units, strict=True)]
+        for b in self.bodies:
+            parts = ("mx", "my", "mz", "fx", "fy", "fz")
+            found += [(f"{model.body_names[b]} {x}", "N m" if x[0] == "m" else "N") for x in parts]
+        return found
+
     @property
     def depends_on_time(self) -> bool:
         """Whether time appears in its efforts."""
