@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from cardan.algebra.matrix import Matrix, constant, dot, eye, segment, stack, zeros
 from cardan.formulation import elements
-from cardan.formulation.answer import Answer, size_of
 from cardan.formulation.elements import Loads, loads_at, with_wrenches
 from cardan.formulation.formulation import Formulation, Parts, tree_rates
 from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
@@ -20,6 +19,7 @@ from cardan.formulation.law_motion import LawMotion, law_motion
 from cardan.formulation.modes import law_forces
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velocity
 from cardan.formulation.recursion import Nodes
+from cardan.formulation.solution import Solution, size_of
 from cardan.formulation.tree import TreeFormulation, stacked_drives
 from cardan.model.force import BodyPose
 from cardan.model.memory import Slot
@@ -47,26 +47,42 @@ def law_motion_at(model: Model, formulation: Formulation, rows: Sequence[int], i
     return law_motion(formulation, parts_at(model, formulation, inputs), rows)
 
 
-def solved(
-    model: Model, formulation: Formulation, rows: Sequence[int], inputs: Inputs,
-    write: Callable[[Answer], list[Matrix]],
-) -> list[Matrix]:  # fmt: skip
-    """What `write` makes of the answer of the mechanism at a state.
+def solution_at(
+    model: Model, formulation: Formulation, rows: Sequence[int], inputs: Inputs
+) -> tuple[Solution, Callable[[list[Matrix]], list[Matrix]]]:
+    """The solution of the equations at a state, and what completes values that are read off it.
 
-    Rows with laws act in the modes that the model has as numbers (`model.modes`).
+    Rows with laws act in the modes that the model has as numbers (`model.modes`): their forces are put in.
     """
     if has_modes(model):
         motion = law_motion_at(model, formulation, rows, inputs)
-        return motion.at(law_forces(motion), write(motion.answer))
+        forces: list[Matrix] = []
+
+        def complete(values: list[Matrix]) -> list[Matrix]:
+            if not forces:
+                forces.append(law_forces(motion))
+            return motion.at(forces[0], values)
+
+        return motion.solution, complete
     parts = parts_at(model, formulation, inputs)
-    return write(Answer(formulation, parts, tuple(rows), *formulation.solve(parts, rows), zeros(1, 1, inputs["q"])))
+    none = zeros(1, 1, inputs["q"])
+    return Solution(formulation, parts, tuple(rows), *formulation.solve(parts, rows), none), lambda values: values
+
+
+def solved(
+    model: Model, formulation: Formulation, rows: Sequence[int], inputs: Inputs,
+    write: Callable[[Solution], list[Matrix]],
+) -> list[Matrix]:  # fmt: skip
+    """What `write` makes of the solution of the equations at a state."""
+    solution, complete = solution_at(model, formulation, rows, inputs)
+    return complete(write(solution))
 
 
 def forward_dynamics(model: Model, formulation: Formulation, rows: Sequence[int], loaded: bool) -> Quantity:
     """Accelerations (nv,) of the tree's coordinates."""
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        return solved(model, formulation, rows, inputs, lambda answer: [answer.a])
+        return solved(model, formulation, rows, inputs, lambda own: [own.a])
 
     solves = (formulation, tuple(rows)) if isinstance(formulation, TreeFormulation) and not has_modes(model) else None
     return Quantity("forward_dynamics", load_ports(model, loaded), (("a", per_velocity),), write=write, solves=solves)
@@ -81,21 +97,14 @@ def motion_and_power(
     """
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        def read(answer: Answer) -> list[Matrix]:
-            entering = entering_power(answer.parts, inputs["tau"], rows, answer.lam) + answer.power
-            return [answer.a, entering, *([answer.column(sights)] if sights else [])]
+        def read(own: Solution) -> list[Matrix]:
+            entering = entering_power(own.parts, inputs["tau"], rows, own.lam) + own.power
+            return [own.a, entering, *([own.column(sights)] if sights else [])]
 
         return solved(model, formulation, rows, inputs, read)
 
     outputs = (("a", per_velocity), ("P", fixed()), *([("read", fixed(size_of(sights)))] if sights else []))
     return Quantity("motion_and_power", load_ports(model, False), outputs, write=write)
-
-
-def answers(model: Model, formulation: Formulation, rows: Sequence[int], sights: Sequence[Sight]) -> Quantity:
-    """What `sights` read of the answer at a state, one below the other."""
-    whole = motion_and_power(model, formulation, rows, sights)
-    write = lambda model, inputs: whole.graph(model, inputs)[2:]
-    return Quantity("answers", whole.inputs, whole.outputs[2:], write=write)
 
 
 def power(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
@@ -183,7 +192,7 @@ def reactions(model: Model, formulation: Formulation, rows: Sequence[int]) -> Qu
     """Wrench (number of joints, 6) of every joint on its child at M, as the mechanism moves under its loads."""
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        return solved(model, formulation, rows, inputs, lambda answer: [answer.wrenches])
+        return solved(model, formulation, rows, inputs, lambda own: [own.wrenches])
 
     return Quantity("reactions", load_ports(model, True), (("f", _per_joint),), write=write)
 
@@ -192,7 +201,7 @@ def motion_and_reactions(model: Model, formulation: Formulation, rows: Sequence[
     """Accelerations (nv,) of the tree's coordinates and wrenches (number of joints, 6) of `reactions`, at once."""
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        return solved(model, formulation, rows, inputs, lambda answer: [answer.a, answer.wrenches])
+        return solved(model, formulation, rows, inputs, lambda own: [own.a, own.wrenches])
 
     outputs = (("a", per_velocity), ("f", _per_joint))
     return Quantity("motion_and_reactions", load_ports(model, True), outputs, write=write)
@@ -214,7 +223,7 @@ def multipliers(model: Model, formulation: Formulation, rows: Sequence[int]) -> 
     nl = len(shape_of(model, formulation).labels)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        return solved(model, formulation, rows, inputs, lambda answer: [answer.every])
+        return solved(model, formulation, rows, inputs, lambda own: [own.every])
 
     return Quantity("multipliers", load_ports(model, False), (("lam", fixed(nl)),), write=write)
 

@@ -6,7 +6,7 @@ events and rates of variables.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,10 +89,10 @@ class Observer(SensorReadings):
         node, at, _ = self._place(body, ORIGIN, "angular_velocity")
         return at * 0 if node is None else node.R @ node.v[:3]
 
-    def reaction(self, joint: str) -> Matrix:
-        """Moment and force (6,) of a joint on its child, at and in its joint frame, N m and N, as `cd.reactions`."""
+    def joint_wrench(self, joint: str) -> Matrix:
+        """Moment and force (6,) of a joint on its child, at and in its joint frame."""
         self.model.joint(joint)
-        return self.answer(Sight("reaction", (joint,), (6, 1)))
+        return self.answer(Sight("joint_wrench", (joint,), (6, 1)))
 
     def force(self, name: str) -> Matrix:
         """Force of an element, as `run["name.force"]` has it: of a constraint, a coupling, a stop, a spring."""
@@ -196,7 +196,7 @@ class Instant(Observer):
     q: Matrix
     v: Matrix
     reads: Callable[[Any, Sight], Matrix] | None = field(default=None, kw_only=True, repr=False, compare=False)
-    held: Mapping[str, Matrix] = field(default_factory=dict, kw_only=True, repr=False, compare=False)
+    held: dict[str, Matrix] = field(default_factory=dict, kw_only=True, repr=False, compare=False)
     """Variables that have new values already."""
     _kin: list[Kinematics] = field(default_factory=list, init=False, repr=False, compare=False)
 

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from cardan.algebra.complementarity import FrictionRows
 from cardan.algebra.matrix import Matrix, Scalar, dot
-from cardan.formulation.answer import Answer
 from cardan.formulation.formulation import Formulation, Parts
 from cardan.formulation.law_forces import holding_force
 from cardan.formulation.rows import Rows
+from cardan.formulation.solution import Solution
 from cardan.lazy import cached_property
 from cardan.model.law import LawfulElement
 from cardan.model.model import Model
@@ -69,14 +69,14 @@ class LawMotion:
         return self.affine(self.formulation.tree_accelerations(self.parts, self.vdot))
 
     @cached_property
-    def answer(self) -> Answer:
+    def solution(self) -> Solution:
         """The answer of the mechanism, affine in x."""
-        return Answer(self.formulation, self.parts, self.kept, self.vdot, self.lam, self.power, self.x)
+        return Solution(self.formulation, self.parts, self.kept, self.vdot, self.lam, self.power, self.x)
 
     def pressing(self, friction: Friction) -> tuple[Matrix, Matrix]:
         """`R0` (3,) and `R_x` (3, m) of what presses rows of friction, whose length is the normal force, N."""
         assert friction.joint is not None
-        return self.affine(holding_force(self.model, friction.joint, self.answer.wrenches))
+        return self.affine(holding_force(self.model, friction.joint, self.solution.wrenches))
 
     def affine(self, y: Matrix) -> tuple[Matrix, Matrix]:
         """`y(0)` and the matrix `dy/dx` of something affine in x."""

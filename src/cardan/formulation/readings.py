@@ -11,12 +11,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from cardan.algebra.matrix import Matrix, eye, segment, stack, zeros
-from cardan.formulation.answer import read_off, size_of
 from cardan.formulation.elements import controller_power
 from cardan.formulation.instant import Seen
 from cardan.formulation.kinematics import kinematics_of_tree
 from cardan.formulation.measured_joint import JointRows, Moving, measure_between
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
+from cardan.formulation.solution import read_off, size_of
 from cardan.model.constraint_kind import ConstraintElement, ContactReading
 from cardan.model.controller import Controller
 from cardan.model.force import BodyPose, ElementReading, Force

@@ -12,11 +12,11 @@ from typing import Any
 
 from cardan.algebra.matrix import Matrix, column_of, zeros
 from cardan.errors import CardanError, InputError
-from cardan.formulation.answer import Answer, read_off, size_of
 from cardan.formulation.dynamics import parts_at, time_of
 from cardan.formulation.formulation import Formulation, Parts
 from cardan.formulation.instant import Instant
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
+from cardan.formulation.solution import Solution, read_off, size_of
 from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.model.parameter import with_symbols
@@ -24,7 +24,6 @@ from cardan.model.plain_symbols import plain_symbols
 from cardan.model.sight import Sight
 from cardan.model.values import shown
 from cardan.model.variable import Variable
-
 
 _READ: Slot[None, tuple[Sight, ...]] = Slot("what the rates of states read of the answer to what acts")
 
@@ -86,7 +85,7 @@ def rates_of_states(
     given = {name: tree[name] for name in ("q", "v", "t")}
     if sights:
         there = parts if formulation.in_tree else parts_at(parts.model, formulation, tree)
-        given["y"] = Answer(formulation, there, tuple(rows), vdot, lam, zeros(1, 1, vdot)).column(sights)
+        given["y"] = Solution(formulation, there, tuple(rows), vdot, lam, zeros(1, 1, vdot)).column(sights)
     return state_rates(model).graph(parts.model, given)[0]
 
 

@@ -28,6 +28,7 @@ from cardan.model.model import Model
 from cardan.model.plain_symbols import plain_symbols
 from cardan.model.values import floats, shown
 from cardan.program.program import Port, Program
+from cardan.structure.answers import answers_at
 from cardan.structure.kernels import equations_at, symbolic
 
 if TYPE_CHECKING:
@@ -106,17 +107,17 @@ def _column(who: str, what: str, value: Any, size: int) -> Any:
 
 
 def trace_change(who: str, model: Model, then: Callable[[Instant], Any]) -> tuple[Any, _Slots]:
-    """CasADi function `(t, q, v, p) -> w, p'` of a user's change, and where its entries go.
+    """CasADi function `(t, q, v, tau, p) -> w, p'` of a user's change, and where its entries go.
 
     `w` are the rates that it gives, of the joints named or all; `p'` the values of the parameters named.
     """
     import casadi as ca
 
-    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+    t, q, v, tau = (ca.SX.sym(x, n) for x, n in (("t", 1), ("q", model.nq), ("v", model.nv), ("tau", model.nv)))
     written, p = symbolic(model)
     try:
         with plain_symbols():
-            change = then(Instant(written, t, q, v))
+            change = then(Instant(written, t, q, v, reads=answers_at(model, tau)))
     except CardanError as error:
         raise InputError(f"{who}: {error}") from None
     except Exception as error:
@@ -129,7 +130,7 @@ def trace_change(who: str, model: Model, then: Callable[[Instant], Any]) -> tupl
     if slots.whole:
         w = [_column(who, "v", change.v, model.nv)]
     new = [_column(who, f"parameter {n!r}", x, model.parameters[n].size) for n, x in change.parameters.items()]
-    given = [t, q, v, *([p] if model.parameters else [])]
+    given = [t, q, v, tau, *([p] if model.parameters else [])]
     out = [ca.vertcat(ca.SX(0, 1), *w), ca.vertcat(ca.SX(0, 1), *new)]
     for symbol in ca.symvar(ca.vertcat(*out)):
         if not ca.depends_on(ca.vertcat(*given), symbol):
@@ -138,7 +139,7 @@ def trace_change(who: str, model: Model, then: Callable[[Instant], Any]) -> tupl
 
 
 def _kernel_of(model: Model, graph: Any) -> Kernel:
-    inputs = [Port("t", ()), Port("q", (model.nq,)), Port("v", (model.nv,))]
+    inputs = [Port("t", ()), Port("q", (model.nq,)), Port("v", (model.nv,)), Port("tau", (model.nv,))]
     inputs += [Port("p", (model.parameters.size,))] if model.parameters else []
     outputs = tuple(Port(name, (graph.numel_out(k),)) for k, name in enumerate(("w", "new")) if graph.numel_out(k))
     import casadi as ca
@@ -174,7 +175,7 @@ class TracedChange(Transition):
     def _jump(self, at: Moment, who: str, kernel: Kernel | None, slots: _Slots) -> Jump:
         if kernel is None:
             return Jump(at.v, at.p)
-        found: Any = kernel(at.t, at.q, at.v, *([at.p] if self.model.parameters else []))
+        found: Any = kernel(at.t, at.q, at.v, at.tau, *([at.p] if self.model.parameters else []))
         values = list(found) if isinstance(found, tuple) else [found]
         w = values.pop(0) if slots.rates or slots.whole else np.zeros((len(at.t), 0))
         new = values.pop(0) if slots.parameters else np.zeros((len(at.t), 0))

@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from cardan.algebra.matrix import column_of
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation.instant import Instant
 from cardan.integrate.changes import Change, TracedChange
 from cardan.integrate.transition import Jump, Moment, Transition
 from cardan.model.controller import Controller, ControllerPart
 from cardan.model.model import Model
+from cardan.model.signal import in_order, told_cycle
 from cardan.model.values import floats, shown
 from cardan.model.variable import Variable
 
@@ -127,7 +129,7 @@ def sampled_updates(model: Model, start: float, end: float) -> list[tuple[np.nda
         own = [x for x in every_own if not isinstance(x.update, ControllerPart) or not x.update.controller.called]
 
         def then(s: Instant, own: Sequence[Variable] = own) -> Change:
-            return Change(parameters={x.name: x.update(s) for x in own if x.update is not None})
+            return Change(parameters=_new_values(model, own, s))
 
         times = start + every * np.arange(count)
         if own:
@@ -135,6 +137,42 @@ def sampled_updates(model: Model, start: float, end: float) -> list[tuple[np.nda
         called = [x.update.controller for x in every_own if x not in own and isinstance(x.update, ControllerPart)]
         found += [(times, CalledController(model, controller)) for controller in called]
     return found
+
+
+def _new_values(model: Model, own: Sequence[Variable], s: Instant) -> dict[str, Any]:
+    """New values of the variables that are sampled together, at an instant just before.
+
+    All follow from the values before, but for controllers: one that reads the output of another sees it as it is from
+    this sample on. Its own output is to a controller what it was.
+    """
+    outputs = {c.output: c for c in model.controllers if c.every}
+    here = {x.name: x for x in own}
+    reads = {
+        name: [] if c.lag else [sight.of[0] for sight in c.behind if sight.what == "number" and sight.of[0] != name]
+        for name, c in outputs.items()
+        if name in here
+    }
+    registers = {name for c in outputs.values() for name in c.registers}
+    parts = {x.name for x in own if isinstance(x.update, ControllerPart)}
+    early = [x.name for x in own if x.name not in parts | registers]
+    late = [x.name for x in own if x.name in registers and x.name not in reads]
+    found = {}
+    for name in (*early, *in_order(reads, _told_cycle), *late, *(x.name for x in own if x.name in parts - registers)):
+        update: Any = here[name].update
+        before = s.held.pop(update.controller.output, None) if isinstance(update, ControllerPart) else None
+        found[name] = update(s)
+        if before is not None:
+            s.held[update.controller.output] = before
+        if name in reads:
+            s.held[name] = column_of(found[name])
+    return found
+
+
+def _told_cycle(names: list[str]) -> str:
+    return (
+        f"{told_cycle(names)}; sampled controllers of one interval run one after the other: let one of them come late "
+        "by delay="
+    )
 
 
 class CalledController(Transition):
@@ -163,5 +201,5 @@ class CalledController(Transition):
         if not np.isfinite(efforts).all():
             raise InputError(f"{own.owner}: its efforts are not finite at t = {at.t[0]:.6g} s: {shown(answer)}")
         p = at.p.copy()
-        p[:, free.slice_of(f"{own.name}.output")] = efforts
+        p[:, free.slice_of(own.registers[0])] = efforts
         return Jump(at.v, p)

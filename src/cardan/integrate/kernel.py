@@ -140,7 +140,9 @@ class IntegratorKernels:
         """Values (ne,) of the events."""
         import casadi as ca
 
-        return trace_events(self.model, self.events)(t, q, v, *given.parameters) if self.events else ca.SX(0, 1)
+        return (
+            trace_events(self.model, self.events)(t, q, v, given.tau, *given.parameters) if self.events else ca.SX(0, 1)
+        )
 
     @property
     def _traced_events(self) -> str:

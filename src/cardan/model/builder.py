@@ -454,10 +454,10 @@ class Mechanism(ConstraintElements):
             full, part = f"{c.name}.{what}", ControllerPart(c, k)
             rate, update = (None, part) if c.every else (part, None)
             own[full] = Variable(full, start, rate=rate, every=c.every, update=update, element=c.name)
-        update = ControllerPart(c, 0)
+        arriving: Callable[[Any], Any] = ControllerPart(c, 0)
         for full in c.registers:
-            own[full] = Variable(full, frozen(np.zeros(c.size)), every=c.every, update=update, element=c.name)
-            update = PreviousValue(full)
+            own[full] = Variable(full, frozen(np.zeros(c.size)), every=c.every, update=arriving, element=c.name)
+            arriving = PreviousValue(full)
         for full in {**own, c.output: None}:
             self._claim_variable(full)
         self._variables |= {full: replace(variable, element=c.name) for full, variable in own.items()}

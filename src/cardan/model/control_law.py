@@ -241,7 +241,11 @@ class StateSpace(ControlLaw):
         A, B, C, D = (ca.DM(x) for x in (self.A, self.B, self.C, self.D))
 
         def law(s: Any) -> Any:
-            y = s["reference"] - _coordinates(s, joints)[0] if self.sees is None else _seen(owner, self.sees(s), B.size2())
+            y = (
+                s["reference"] - _coordinates(s, joints)[0]
+                if self.sees is None
+                else _seen(owner, self.sees(s), B.size2())
+            )
             if not A.size1():
                 return D @ y
             return C @ s["x"] + D @ y, {"x": A @ s["x"] + B @ y}

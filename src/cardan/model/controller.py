@@ -7,12 +7,12 @@
 states and inputs also by their short names, `s["integral"]`. The law is run on symbols when the model is built; what it
 read then (`Sight`) are the arguments of its graph. A sampled controller has its efforts in a variable, which is held.
 
-One that acts on nothing has an output, a signal: what other controllers read as `s["name.output"]`, or take as an input.
+One that acts on nothing has an output, a signal, which other controllers read as `s["name.output"]` or take as input.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -145,7 +145,9 @@ class Controller:
                 refuse_held_state(self.owner, wire, "states=")
         first, again = (
             record(
-                self.owner, lambda recorder: self._columns(model, recorder), self._not_a_function,
+                self.owner,
+                lambda recorder: self._columns(model, recorder),
+                self._not_a_function,
                 Recorder(model, self.name, self.wires),
             )
             for _ in range(2)
@@ -271,16 +273,18 @@ def settled_controllers(model: Model, controllers: Iterable[Controller]) -> tupl
         results[name] = c.recorded.reads[0]
         reads[name] = tuple(sight.of[0] for sight in results[name] if sight.what == "number")
     behind: dict[str, tuple[Sight, ...]] = {}
-    for name in in_order(reads, told_cycle):
+    order = in_order(reads, told_cycle)
+    sampled = {c.output: c.recorded.reads[0] for c in controllers if c.every and c.recorded is not None}
+    for name, own_sights in {**{name: results[name] for name in order}, **sampled}.items():
         found: dict[Sight, None] = {}
-        for sight in results[name]:
-            through = behind.get(sight.of[0]) if sight.what == "number" else None
+        for sight in own_sights:
+            through = behind.get(sight.of[0]) if sight.what == "number" and sight.of[0] not in sampled else None
             found |= dict.fromkeys((sight,) if through is None else through)
         behind[name] = tuple(found)
     settled = tuple(replace(c, behind=behind.get(c.output, ())) for c in controllers)
     for c in settled:
         answers = [sight for sight in c.behind if sight.is_answer]
-        if c.acts and answers:
+        if c.acts and answers and not c.every:
             of = answers[0]
             on = f"joint {model.joint_names[c.joints[0]]!r}" if c.joints else f"body {model.body_names[c.bodies[0]]!r}"
             raise ModelError(

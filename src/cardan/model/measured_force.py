@@ -52,7 +52,6 @@ def _forces(model: Model) -> dict[str, MeasuredForce]:
         many = not (coupling.is_relation or coupling.unit)
         found[coupling.name] = MeasuredForce(coupling, len(coupling.joints) if many else 1)
     for own in model.own_constraints:
-        several = isinstance(own, ConstraintElement)
-        found[own.name] = MeasuredForce(own, len(own.holds) if several else 1)
+        size = len(own.holds) if isinstance(own, ConstraintElement) else 1
+        found[own.name] = MeasuredForce(own, size)
     return found
-

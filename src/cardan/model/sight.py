@@ -10,18 +10,31 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from cardan.errors import CardanError, ModelError, UnknownNameError, nearest
+from cardan.errors import CardanError, InputError, ModelError, UnknownNameError, nearest
 from cardan.lazy import cached_property
 from cardan.model.measured_force import find_force
 from cardan.model.parameter import find_parameter
+from cardan.model.tree import GROUND
 from cardan.model.values import shown
 
 if TYPE_CHECKING:
     from cardan.model.model import Model
 
 ORIGIN = (0.0, 0.0, 0.0)
-ANSWERS = ("reaction", "force", "acceleration", "angular_acceleration")
+ANSWERS = ("joint_wrench", "force", "acceleration", "angular_acceleration")
 """What is read of the answer of a mechanism to what acts on it: known only once all that acts is."""
+
+
+AXES = ("joint", "child", "parent", "ground")
+"""Axes of reactions; in all of them the moment is about the origin of the joint frame on the child."""
+GROUND_AXES = ("world", "global", "inertial", "space")  # what others call the axes of the ground
+
+
+def require_axes(what: str, axes: object) -> None:
+    """Refuse axes of reactions that are none of `AXES`; `what` is how the message calls them."""
+    if axes not in AXES:
+        hint = "; those are 'ground' here" if axes in GROUND_AXES else ""
+        raise InputError(f"{what} must be one of {', '.join(map(repr, AXES))}, got {axes!r}{hint}")
 
 
 @dataclass(frozen=True)
@@ -40,8 +53,8 @@ class Sight:
     @property
     def told(self) -> str:
         """What it is, for messages."""
-        of = {"reaction": "joint ", "force": ""}.get(self.what, "")
-        return f"the {self.what.replace('_', ' ')} of {of}{self.of[0]!r}"
+        what, of = ("reaction", "joint ") if self.what == "joint_wrench" else (self.what.replace("_", " "), "")
+        return f"the {what} of {of}{self.of[0]!r}"
 
     def at(self, s: Any) -> Any:
         """What an observer sees of it."""
@@ -84,7 +97,27 @@ class Recorded:
 
 
 class SensorReadings:
-    """What sensors fixed to a body show, from what an observer sees; a class has `model` and the methods used here."""
+    """What sensors show, from what an observer sees; a class has `model` and the methods used here."""
+
+    def reaction(self: Any, joint: str, axes: str = "joint") -> Any:
+        """Moment and force (6,) of a joint on its child, N m and N, as `run.reaction` has them.
+
+        The moment is about the origin of the joint frame on the child. Components are along the axes of that frame
+        (`axes="joint"`), of the child body ("child"), of the parent body ("parent") or of the ground ("ground").
+        """
+        import casadi as ca
+
+        wrench, own = self.joint_wrench(joint), self.model.joint(joint)
+        require_axes(f"reaction of {joint!r}", axes)
+        if axes == "joint":
+            return wrench
+        names = {GROUND: "ground", **dict(enumerate(self.model.body_names))}
+        R = ca.SX(ca.DM(own.child_at.rotation))
+        if axes != "child":
+            R = self.rotation(names[own.child]) @ R
+        if axes == "parent":
+            R = self.rotation(names[own.parent]).T @ R
+        return ca.vertcat(R @ wrench[:3], R @ wrench[3:])
 
     def accelerometer(self: Any, body: str, point: Sequence[float] = ORIGIN) -> Any:
         """What an accelerometer (3,) at a point of a body or frame shows, in its axes, m/s^2.
@@ -214,10 +247,10 @@ class Recorder(SensorReadings):
         self.model.placement(body)
         return self._see("angular_acceleration", (body,), 3)
 
-    def reaction(self, joint: str) -> Any:
-        """Moment and force (6,) of a joint on its child, at and in its joint frame, N m and N."""
+    def joint_wrench(self, joint: str) -> Any:
+        """Moment and force (6,) of a joint on its child, at and in its joint frame."""
         self.model.joint(joint)
-        return self._see("reaction", (joint,), 6)
+        return self._see("joint_wrench", (joint,), 6)
 
     def force(self, name: str) -> Any:
         """Force of an element, as `run["name.force"]` has it."""
@@ -254,5 +287,5 @@ def record(
     if any(not ca.depends_on(ca.veccat(*ports), symbol) for symbol in ca.symvar(ca.vertcat(*columns))):
         raise ModelError(again)
     return Recorded(
-        trace(owner, lambda: columns, ports, (), sizes, listed=True, what="law"), tuple(recorder.sights)
+        trace(owner, lambda: columns, ports, (), tuple(sizes), listed=True, what="law"), tuple(recorder.sights)
     )

@@ -82,7 +82,9 @@ class Signal:
         with plain_symbols():
             try:
                 value = self.function(recorder)
-                column = ca.vec(ca.vertcat(*(ca.SX(x) for x in (value if isinstance(value, list | tuple) else [value]))))
+                column = ca.vec(
+                    ca.vertcat(*(ca.SX(x) for x in (value if isinstance(value, list | tuple) else [value])))
+                )
             except CardanError as error:
                 raise type(error)(f"{self.owner}: {error}") from None
             except Exception as error:

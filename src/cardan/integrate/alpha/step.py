@@ -34,10 +34,10 @@ import numpy as np
 
 from cardan.algebra.linsolve import lu_factor, lu_solve, lu_solved
 from cardan.algebra.matrix import Matrix, Scalar, constant, where, zeros
-from cardan.formulation.answer import Answer, size_of
 from cardan.formulation.coordinates import own_equations, tree_state
 from cardan.formulation.dynamics import entering_power, parts_at
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
+from cardan.formulation.solution import Solution, size_of
 from cardan.formulation.state_rates import answers_read, rates_of_states
 from cardan.integrate.events import crossing
 from cardan.integrate.explicit.step import LARGEST
@@ -181,7 +181,8 @@ class NewtonUnknowns:
 def first_accelerations(model: Model, layout: Layout) -> Quantity:
     """`vdot` of the formulation and multipliers from the equations of motion at a state of the tree, and the power.
 
-    Last what the rates of states read of the answer. They are solved as in forward dynamics: in fewer operations than Newton's matrix would take.
+    Last what the rates of states read of the answer. They are solved as in forward dynamics: in fewer operations than
+    Newton's matrix would take.
     """
     n, rows, formulation = layout.nv, layout.rows, layout.formulation
     shapes: dict[str, Shape] = {"t": (), "q": (model.nq,), "v": (model.nv,), "tau": (model.nv,)}
@@ -189,8 +190,8 @@ def first_accelerations(model: Model, layout: Layout) -> Quantity:
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         parts = parts_at(model, formulation, inputs)
         vdot, lam = formulation.solve(parts, rows)
-        answer = Answer(formulation, parts, rows, vdot, lam, zeros(1, 1, vdot))
-        return [vdot, lam, entering_power(parts, inputs["tau"], rows, lam), answer.column(sights)]
+        solution = Solution(formulation, parts, rows, vdot, lam, zeros(1, 1, vdot))
+        return [vdot, lam, entering_power(parts, inputs["tau"], rows, lam), solution.column(sights)]
 
     sights = answers_read(model)
     outputs = (("vdot", fixed(n)), ("lam", fixed(len(rows))), ("P", fixed()), ("y", fixed(size_of(sights))))

@@ -23,13 +23,13 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from cardan.algebra.matrix import Matrix, Scalar, where
-from cardan.formulation.answer import size_of
 from cardan.formulation.complementarity import Bounds, bounds_at, has_restitution
 from cardan.formulation.dynamics import entering_power, parts_at, time_port
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.law_motion import LawMotion, law_motion, row_numbers
 from cardan.formulation.quantity import Inputs, Quantity, fixed, port_shape
 from cardan.formulation.rows import Rows
+from cardan.formulation.solution import size_of
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.state_rates import answers_read
 from cardan.integrate.explicit.step import ExplicitEquations, Graphs
@@ -171,7 +171,7 @@ def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree
         bounds = bounds_at(motion, u, change)
         terms = Terms(
             a0, P, Y, h * motion.rate[1], u + change, u, active, bounds.constant, bounds.coefficient, bounds.R0,
-            bounds.R, bounds.restitution, contacts.beta, *motion.affine(motion.answer.column(sights)),
+            bounds.R, bounds.restitution, contacts.beta, *motion.affine(motion.solution.column(sights)),
         )  # fmt: skip
         return [ca.SX(getattr(terms, name)) for name in TERMS]
 

@@ -225,9 +225,9 @@ class LargeGearStepper(GearStepper):
         system, (nq, nv, *_) = self.system, self.layout.sizes
 
         def events(t: float, y: np.ndarray, about: np.ndarray, *rest: Any) -> None:
-            *parameters, out = rest
-            tail = system.tail(about, np.zeros(self.model.nv), *parameters)
-            out[:] = np.array(graph(t, *system.tree(y[:nq], y[nq : nq + nv], tail), *parameters)).ravel()
+            tau, *parameters, out = rest
+            tail = system.tail(about, tau, *parameters)
+            out[:] = np.array(graph(t, *system.tree(y[:nq], y[nq : nq + nv], tail), tau, *parameters)).ravel()
 
         return events
 

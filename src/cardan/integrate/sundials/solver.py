@@ -175,7 +175,7 @@ class SolverRun:
     solver: Solver
 
     def __init__(self, owner: SerialStepper, given: Sequence[np.ndarray], at: SystemArrival) -> None:
-        self.owner, self.parameters = owner, given[1:]
+        self.owner, self.given, self.parameters = owner, given, given[1:]
         self.about = at.q.copy()  # the tree's configuration a step ago
         self.earlier = at.steps  # steps before the solver was started
         self.work, self.speed = at.work, max(at.speed, float(at.v @ at.v))
@@ -268,7 +268,7 @@ class SerialStepper:
         self.resting = np.zeros(0, dtype=bool)
 
     def make_events(self, graph: Any) -> Callable[..., Any]:
-        """Events, a function `graph` of (t, q, v, p) of the tree, as a function of (t, y, about, p)."""
+        """Events, a function `graph` of (t, q, v, tau, p) of the tree, as one of (t, y, about, tau, p)."""
         return events_of_row(self.model.unbound, self.layout, graph)
 
     def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> SolverRun:
@@ -315,7 +315,7 @@ class SerialStepper:
 
     def _zones(self, k: int) -> np.ndarray:
         """How near to zero (ne,) values of events are rounding where system k is: of those met here, and met before."""
-        at, given = self.arrivals[k], [x[k] for x in self._given[1:]]
+        at, given = self.arrivals[k], [x[k] for x in self._given]
         kept = np.zeros(len(self.request.events)) if at.zones is None else at.zones
         if at.crossed is None:
             return kept
@@ -328,8 +328,8 @@ class SerialStepper:
         directions = np.array([event.direction for event in self.request.events])
         found = {}
         for k, pair in enumerate(zip(before, self.arrivals, strict=False)):
-            p = self._given[1:]
-            g, now = (np.array(self.event_values(at.t, at.q, at.v, *(x[k] for x in p))).ravel() for at in pair)
+            own = [x[k] for x in self._given]
+            g, now = (np.array(self.event_values(at.t, at.q, at.v, *own)).ravel() for at in pair)
             crossed = changed_sign(g, now, directions)
             if pair[1].zones is not None:
                 crossed &= np.abs(now) > pair[1].zones

@@ -170,14 +170,14 @@ class GearRun(SolverRun):
         weights[: layout.of.nq], weights[layout.of.nq : moving] = share * self.atol
         weights[layout.x] = share * self.owner.request.atol
         soft, tail, check, fill = self.soft, self.tail, self.progress.check, self._filler()
-        events_at, about, parameters, silence = self.owner.events, self.about, self.parameters, self._silence
+        events_at, about, given_to, silence = self.owner.events, self.about, self.given, self._silence
 
         def jacobian(t: float, y: np.ndarray, yp: np.ndarray, F: np.ndarray, cj: float, out: np.ndarray) -> None:
             check(t, y, yp, F)  # that the equations have finite values
             fill(t, cj, y, yp, soft, *tail, out)
 
         def events(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
-            events_at(t, y, about, *parameters, out)
+            events_at(t, y, about, *given_to, out)
             silence(out)
 
         algebraic = range(moving, layout.x.start)
@@ -303,7 +303,7 @@ class MultistepRun(SolverRun):
 
         owner, tail, progress, attempt = self.owner, self.tail, self.progress, self.progress.attempt
         evaluate, check, fill = owner.rates, progress.check, self._filler()
-        events_at, about, parameters, silence = owner.events, self.about, self.parameters, self._silence
+        events_at, about, given_to, silence = owner.events, self.about, self.given, self._silence
 
         def rates(t: float, y: np.ndarray, out: np.ndarray) -> None:
             if t != progress.tried:
@@ -315,7 +315,7 @@ class MultistepRun(SolverRun):
             fill(t, y, *tail, out)
 
         def events(t: float, y: np.ndarray, out: np.ndarray) -> None:
-            events_at(t, y, about, *parameters, out)
+            events_at(t, y, about, *given_to, out)
             silence(out)
 
         n = owner.layout.n

@@ -164,8 +164,12 @@ def _signal_rows(model: Model) -> Iterator[NamedQuantity]:
         labels = tuple(map(str, range(size))) if size > 1 else ()
         place: Any = slice(at, at + size) if labels else at
         words = f"{own.owner}: what it gives"
-        yield NamedQuantity(name, labels, (unit,) * size, words, lambda run, place=place: _signals(run)[..., place])
+        yield NamedQuantity(name, labels, (unit,) * size, words, _part_of_signals(place))
         at += size
+
+
+def _part_of_signals(place: Any) -> Callable[[Trajectory], np.ndarray]:
+    return lambda run: _signals(run)[..., place]
 
 
 def _signals(run: Trajectory) -> np.ndarray:
@@ -186,7 +190,7 @@ def _as_read(run: Trajectory, sight: Sight) -> np.ndarray:
     if sight.what == "force":
         name, known = sight.of[0], named_quantities(run.model)
         return np.asarray(run[next(full for what in READINGS if (full := f"{name}.{what}") in known)])
-    return np.asarray(getattr(run, sight.what)(*sight.of))
+    return np.asarray(getattr(run, "reaction" if sight.what == "joint_wrench" else sight.what)(*sight.of))
 
 
 def _law_rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest, no_attribute
-from cardan.functions.constraints import require_axes
 from cardan.lazy import cached_property
 from cardan.model.html import html_table
 from cardan.model.model import Model
+from cardan.model.sight import require_axes
 from cardan.model.values import floats, one, shown
 from cardan.results.figure import FigureOutput
 from cardan.results.trajectory import files

@@ -17,12 +17,11 @@ from cardan.lazy import cached_property
 from cardan.model.force import Coupling
 from cardan.model.law import LawfulElement
 from cardan.model.measured_force import find_force
-from cardan.model.model import Model
 from cardan.model.sight import Sight
 
 
 @dataclass(frozen=True)
-class Answer:
+class Solution:
     """Accelerations `vdot` in a formulation's own rates, and multipliers `lam` of the rows `kept`, at its equations.
 
     `x` (m,) are the forces of rows with laws, None where there are none; `power` (W) is theirs.
@@ -64,7 +63,7 @@ class Answer:
         """What is read of it."""
         return READ[sight.what](self, *sight.of)
 
-    def reaction(self, joint: str) -> Matrix:
+    def joint_wrench(self, joint: str) -> Matrix:
         """Wrench (6,) of a joint on its child."""
         return self.wrenches[self.parts.model.joint_names.index(joint), :].T
 
@@ -115,10 +114,10 @@ class Answer:
 
 
 READ: dict[str, Callable[..., Matrix]] = {
-    "reaction": Answer.reaction,
-    "force": Answer.force,
-    "acceleration": Answer.acceleration,
-    "angular_acceleration": Answer.angular_acceleration,
+    "joint_wrench": Solution.joint_wrench,
+    "force": Solution.force,
+    "acceleration": Solution.acceleration,
+    "angular_acceleration": Solution.angular_acceleration,
 }
 """How each kind of sight that is an answer is read."""
 
@@ -135,4 +134,3 @@ def read_off(column: Matrix, sights: Sequence[Sight]) -> Callable[[Sight], Matri
         places[sight] = slice(at, at + sight.shape[0])
         at += sight.shape[0]
     return lambda sight: column[places[sight], 0]
-
