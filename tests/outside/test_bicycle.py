@@ -57,7 +57,9 @@ def test_eigenvalues_of_the_ride_are_the_published_ones() -> None:
     assert np.abs(found[:, :6]).max() < 1e-5  # place, heading, wheels and speed: a double zero has the root of rounding
     found = np.sort_complex(found[:, 6:])
     for v, ours in zip(speed, found, strict=True):
-        A = np.block([[np.zeros((2, 2)), np.eye(2)], [-np.linalg.solve(M, G * K0 + v**2 * K2), -np.linalg.solve(M, v * C1)]])
+        A = np.block(
+            [[np.zeros((2, 2)), np.eye(2)], [-np.linalg.solve(M, G * K0 + v**2 * K2), -np.linalg.solve(M, v * C1)]]
+        )
         np.testing.assert_allclose(ours, np.sort_complex(np.linalg.eigvals(A)), rtol=1e-11, atol=1e-11)
     at_rest = [-5.53094371765393, -3.13164324790656, 3.13164324790656, 5.53094371765393]
     np.testing.assert_allclose(found[0], at_rest, rtol=1e-12)

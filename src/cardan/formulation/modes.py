@@ -28,6 +28,7 @@ from cardan.model.row import Law
 
 NEWTON_STEPS = 6  # for friction that depends on reactions
 RATE_MARGIN, HELD = 1e-11, 1e-8  # m/s or rad/s: how far past rest friction that slides may be, or that others hold
+TORN = 2e-6  # m/s or rad/s: the rate of a lock that others hold, above which they do not
 TINY = 1e-300  # more than zero
 CONE = 0.9  # cosine of the angle by which sliding in a plane turns before its direction is taken anew
 REACTION = 3  # numbers of a reaction: the force of the joint
@@ -237,11 +238,14 @@ def law_values(at: LawParts, x: Matrix) -> Matrix:
 
     model = at.model
     mode, d = modes_of(model, MODE), modes_of(model, DIRECTION)
-    laws = [law for element in model.laws for law in element.laws]
+    laws = [(element, law) for element in model.laws for law in element.laws]
     values = ca.SX.ones(len(laws))
-    for k, law in enumerate(laws):
+    for k, (element, law) in enumerate(laws):
         if law is Law.UNILATERAL:
             values[k] = where(mode[k] > 0.5, x[k], at.rows.phi[k] + d[k] + TINY)
+        elif law is Law.SWITCHED:
+            loose = ca.logic_and(element.number("closed") > 0.5, mode[k] < 0.5)
+            values[k] = where(loose, TORN - ca.fabs(at.u[k]), 1.0)
     frictions = friction_rows(model)
     wrenches = at.reactions() if any(f.joint is not None for f in frictions) else None
     for f in frictions:

@@ -100,7 +100,8 @@ class Field:
         if self.rule == FRACTION and ((array < 0) | (array > 1)).any():
             raise ModelError(f"{owner}: {what} must be from 0 to 1, got {array.ravel()[0]:g}")
         if self.rule == POSITIVE and (array <= 0).any():
-            why = f"; it is the {self.doc.partition(',')[0]}" if self.doc else ""
+            what_for = self.doc.partition(",")[0]
+            why = f"; it is {'that' if what_for.startswith('of ') else 'the'} {what_for}" if self.doc else ""
             raise ModelError(f"{owner}: {what} must be above 0, got {array.min():g}{why}")
         return array
 

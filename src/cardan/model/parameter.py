@@ -119,7 +119,8 @@ class Parameter:
             first = values[index].reshape(-1)
             shown = f"{first[0]:g}" if first.size == 1 else np.array2string(first, separator=", ", precision=6)
             where = f" at index {index if len(index) != 1 else index[0]}" if index else ""
-            raise InputError(f"parameter {self.name!r} {why}, got {shown} {self.unit}{where}")
+            unit = "" if self.unit in ("", "1") else f" {self.unit}"
+            raise InputError(f"parameter {self.name!r} {why}, got {shown}{unit}{where}")
 
 
 @dataclass(frozen=True, eq=False)

@@ -33,6 +33,7 @@ from cardan.structure.rows import kept_rows
 CLOSES = 1e-9  # m or rad: a gap up to this is closed
 RESTS = 1e-10  # m/s or rad/s: a rate up to this is zero
 DISC_RESTS = 1e-7  # the same of friction in two directions, which turn fast as the speed falls to zero
+TORN = 1e-6  # rad/s or m/s, and of the accelerations there are: a lock that is closed moves, which it must not
 EPS = float(np.finfo(float).eps)
 NEWTON, POISSON, SEQUENTIAL = "newton", "poisson", "sequential"
 MOST_IMPACTS = 500  # one after the other, at one time; what then still closes is stopped without restitution
@@ -199,6 +200,12 @@ class ModeLaws:
         gaps = self.table.of(Law.UNILATERAL) & (s.phi <= CLOSES) & (s.u < -RESTS / 10)
         return np.asarray((gaps | (closed & (np.abs(s.u) > RESTS / 10))).any(axis=1))
 
+    def torn(self, s: LawState, found: Choice, closed: np.ndarray) -> np.ndarray:
+        """Rows (k, m) of locks and latches that are closed, and move all the same: others hold or drive them."""
+        left = closed & (found.mode < 0.5)
+        largest = 1 + np.abs(s.b).max(axis=1, initial=0.0, keepdims=True)
+        return np.asarray(left & found.found[:, None] & ((np.abs(s.u) > TORN) | (np.abs(found.w) > TORN * largest)))
+
     def impact(self, s: LawState, closed: np.ndarray, e: np.ndarray, rule: str = NEWTON) -> tuple[np.ndarray, Choice]:
         """Impulses (k, m) with restitutions e (k, m), and how they were chosen."""
         if rule == SEQUENTIAL:
@@ -253,8 +260,8 @@ class ModeLaws:
         if not len(wrong):
             return ""
         return (
-            f"{self.names[int(wrong[0, 1])]!r} has no finite value at this state: there is no point of contact, as of "
-            "a wheel that lies flat; start elsewhere"
+            f"{self.names[int(wrong[0, 1])]!r} has no finite value at this state, as a wheel that lies flat, or a root or "
+            "logarithm of a negative number; start elsewhere"
         )
 
     def why(self, found: Choice, q: np.ndarray, what: str) -> str:
