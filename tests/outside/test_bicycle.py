@@ -1,7 +1,7 @@
 """The benchmark bicycle: rolling wheels with knife edges, linearised at speed, against published numbers.
 
-J. P. Meijaard, J. M. Papadopoulos, A. Ruina, A. L. Schwab: "Linearized dynamics equations for the balance and steer of a
-bicycle: a benchmark and review", Proceedings of the Royal Society A 463 (2007), 1955-1982: parameters (table 1), the
+J. P. Meijaard, J. M. Papadopoulos, A. Ruina, A. L. Schwab: "Linearized dynamics equations for the balance and steer of
+a bicycle: a benchmark and review", Proceedings of the Royal Society A 463 (2007), 1955-1982: parameters (table 1), the
 matrices of `M q'' + v C1 q' + (g K0 + v^2 K2) q = 0` in lean and steer, and eigenvalues (table 2).
 """
 

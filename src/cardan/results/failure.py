@@ -213,8 +213,8 @@ def warn_of_undefined_events(model: Model, events: Sequence[Event], kept: RunSam
         event, sample = wrong[np.argmin(wrong[:, 1])]
         warn_outside(
             f"simulation of {model.name!r}: event {own[event].name!r} has no finite value at t = "
-            f"{kept.t[i[sample], k[sample]]:.6g} s{_which(len(kept.q), int(i[sample]))}, and cannot be met there; guard it "
-            "against roots and logarithms of negative numbers, and against division by zero"
+            f"{kept.t[i[sample], k[sample]]:.6g} s{_which(len(kept.q), int(i[sample]))}, and cannot be met there; "
+            "guard it against roots and logarithms of negative numbers, and against division by zero"
         )
 
 

@@ -88,7 +88,8 @@ class ModeLaws:
 
         kernel = _KERNELS.find(model, (formulation.key, loaded), make).at_values(np.ascontiguousarray(p))
         loads = () if wrenches is None else (wrenches,)
-        found = [np.array(x) for x in kernel(q, v, tau, *loads, *time_argument(model, t))]
+        with np.errstate(all="ignore"):  # `nowhere` tells
+            found = [np.array(x) for x in kernel(q, v, tau, *loads, *time_argument(model, t))]
         m, k = len(self.table), len(q)
         found[6] = found[6].reshape(k, m, m + 1, REACTION).swapaxes(2, 3)
         return LawState(*found)
@@ -207,6 +208,16 @@ class ModeLaws:
         largest = 1 + np.abs(s.b).max(axis=1, initial=0.0, keepdims=True)
         return np.asarray(left & found.found[:, None] & ((np.abs(s.u) > TORN) | (np.abs(found.w) > TORN * largest)))
 
+    def why_torn(self, s: LawState, found: Choice, torn: np.ndarray) -> str:
+        """Which lock or latch of these rows (k, m) does not hold; empty if there is none."""
+        if not torn.any():
+            return ""
+        i, r = (int(x[0]) for x in np.nonzero(torn))
+        return (
+            f"{self.names[r]!r} is closed and cannot hold: a motion or a loop moves it, with the rate {s.u[i, r]:.6g} "
+            f"and the acceleration {found.w[i, r]:.6g}; open it, or let the motion give way"
+        )
+
     def impact(self, s: LawState, closed: np.ndarray, e: np.ndarray, rule: str = NEWTON) -> tuple[np.ndarray, Choice]:
         """Impulses (k, m) with restitutions e (k, m), and how they were chosen."""
         if rule == SEQUENTIAL:
@@ -261,8 +272,8 @@ class ModeLaws:
         if not len(wrong):
             return ""
         return (
-            f"{self.names[int(wrong[0, 1])]!r} has no finite value at this state, as a wheel that lies flat, or a root or "
-            "logarithm of a negative number; start elsewhere"
+            f"{self.names[int(wrong[0, 1])]!r} has no finite value at this state, as a wheel that lies flat, or a "
+            "root or logarithm of a negative number; start elsewhere"
         )
 
     def why(self, found: Choice, q: np.ndarray, what: str) -> str:

@@ -67,7 +67,7 @@ class LawfulKernel:
             rate = f"{laws.names[row]!r} is closed and its rate is {s.u[k, row]:.6g}: {remedy}"
             raise InputError(f"{self.owner}: {why or rate}")
         found = laws.chosen(s, closed)
-        why = laws.why(found, q, "forces")
+        why = laws.why(found, q, "forces") or laws.why_torn(s, found, laws.torn(s, found, closed))
         if why:
             raise InputError(f"{self.owner}: {why}")
         return laws.with_modes(p, found, s, q)

@@ -14,7 +14,7 @@ from cardan.formulation.formulation import Formulation
 from cardan.integrate.transition import Jump, Moment, Transition
 from cardan.model.model import Model
 from cardan.model.row import Law
-from cardan.structure.law_choice import CLOSED, Choice
+from cardan.structure.law_choice import CLOSED
 from cardan.structure.law_state import NEWTON, SEQUENTIAL, LawState, law_rows_of
 
 PART_OF_STEP = 1.0  # friction in two directions that stops within this part of a fixed step is at rest
@@ -64,20 +64,9 @@ class LawTransition(Transition):
         found = laws.chosen(s, closed, self.time)
         v += np.einsum("kij,kj->ki", s.Y, _stopping(s, found.mode == CLOSED))
         torn = laws.torn(s, found, closed)
-        message = message or laws.why(found, at.q, "forces") or self._torn(s, found, torn)
+        message = message or laws.why(found, at.q, "forces") or laws.why_torn(s, found, torn)
         wrong = failed | np.logical_not(found.found & found.single) | torn.any(axis=1)
         return Jump(v, laws.with_modes(at.p, found, s, at.q, self.time), wrong, message, impulse)
-
-    def _torn(self, s: LawState, found: Choice, torn: np.ndarray) -> str:
-        """Which lock or latch does not hold; empty if all do."""
-        if not torn.any():
-            return ""
-        i, r = (int(x[0]) for x in np.nonzero(torn))
-        row = self.laws.model.lawful_rows[r]
-        return (
-            f"{row.name!r} is closed and cannot hold: a motion or a loop moves it, with the rate {s.u[i, r]:.6g} and "
-            f"the acceleration {found.w[i, r]:.6g}; open it, or let the motion give way"
-        )
 
     def _violated(self, s: LawState, inside: np.ndarray) -> str:
         """Which gap is negative; empty if none is."""
