@@ -92,7 +92,7 @@ class LawfulMotion:
 
         parts, m = self.parts, len(self.rows)
         x = ca.SX.sym("x", m)
-        force = holding_force(parts.model, j, self.wrenches(x))
+        force = holding_force(parts.kin, j, self.wrenches(x))
         found = ca.substitute([force, ca.jacobian(force, x)], [x], [ca.SX.zeros(m)])
         return found[0], found[1]  # derivatives of tables, which are zero, may be multiplied by x
 

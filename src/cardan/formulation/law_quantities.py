@@ -73,7 +73,7 @@ def law_problem(model: Model, formulation: Formulation, rows: Sequence[int], loa
             bound[f.row, :] = ca.horzcat(*(ca.SX(x) for x in levels))
             if f.joint is not None:
                 assert wrenches is not None
-                r, A = at.affine(holding_force(at.model, f.joint, wrenches))
+                r, A = at.affine(holding_force(at.parts.kin, f.joint, wrenches))
                 reaction[f.row, :] = ca.vec(ca.horzcat(r, A)).T
         restitution = ca.SX(m, 1)
         k = 0

@@ -227,7 +227,7 @@ def normal_force(at: LawParts, f: Friction, wrenches: Matrix | None) -> Scalar:
     if f.joint is None:
         return 0.0
     assert wrenches is not None
-    r, A = at.affine(holding_force(at.model, f.joint, wrenches))
+    r, A = at.affine(holding_force(at.parts.kin, f.joint, wrenches))
     return ca.sqrt(ca.sumsqr(r + A @ at.x) + 1e-40)
 
 
