@@ -39,8 +39,9 @@ AT_REST = 1e-10  # m/s or rad/s: friction without a Stribeck speed is static up 
 class LawfulElement:
     """The rows of a force element that have laws, with a law and a name for each.
 
-    Rows of `Law.FRICTION` are one, or two that share a bound as a disc. `normal` is the row of this element, `joint`
-    the joint of the model, whose force bounds the friction; None if it has no such part.
+    `discs` are its rows of friction, those together that share a bound: one row, or two of a contact; `turning` whether
+    each is along a turning coordinate of a joint. `normal` is the row of this element, `joint` the joint of the model,
+    whose force bounds the friction; None if it has no such part.
     """
 
     force: Force
@@ -49,6 +50,8 @@ class LawfulElement:
     names: tuple[str, ...]
     normal: int | None = None
     joint: int | None = None
+    discs: tuple[tuple[int, ...], ...] = ()
+    turning: tuple[bool, ...] = ()
 
     @property
     def name(self) -> str:
@@ -74,11 +77,6 @@ class LawfulElement:
         """A number of the element, 0 where it has none."""
         return self.force.number(name)
 
-    @property
-    def friction_rows(self) -> tuple[int, ...]:
-        """Its rows of friction: none, one, or two of a disc."""
-        return tuple(k for k, law in enumerate(self.laws) if law is Law.FRICTION)
-
     def labels(self, joints: Sequence[Joint]) -> list[RowLabel]:
         """A label for each row."""
         found = []
@@ -88,31 +86,32 @@ class LawfulElement:
             found.append(replace(label, owner=self.owner, name=f"{self.name}: {name}", level=level, law=law))
         return found
 
-    def bound(self, speed: Scalar, normal: Scalar) -> Scalar:
-        """The largest friction at a sliding speed (m/s or rad/s) and a normal force (N), for one or both rows."""
-        return self.constant_bound(speed) + self.coefficient(speed) * normal
+    def constant_bound(self, speed: Scalar, disc: int = 0) -> Scalar:
+        """The part of the bound of a disc that does not depend on a normal force, N or N m."""
+        return self._falling(speed, "coulomb", "static", disc)
 
-    def constant_bound(self, speed: Scalar) -> Scalar:
-        """The part of the bound that does not depend on a normal force, N or N m."""
-        return self._falling(speed, "coulomb", "static")
+    def coefficient(self, speed: Scalar, disc: int = 0) -> Scalar:
+        """Bound of a disc for a unit of normal force; in m for a turning coordinate with a radius."""
+        radius = self.number("radius") if any(self.turning[disc : disc + 1]) else 1.0
+        return radius * self._falling(speed, "coefficient", "static_coefficient", disc)
 
-    def coefficient(self, speed: Scalar) -> Scalar:
-        """Bound for a unit of normal force; in m for a turning joint with a radius."""
-        radius = self.number("radius") if "radius" in self.numbers else 1.0
-        return radius * self._falling(speed, "coefficient", "static_coefficient")
-
-    def _falling(self, speed: Scalar, moving: str, resting: str) -> Scalar:
+    def _falling(self, speed: Scalar, moving: str, resting: str, disc: int) -> Scalar:
         """A level at rest that falls to another once it moves."""
-        level = self.number(moving)
+        level = self._of(moving, disc)
         if resting not in self.numbers:
             return level
-        more = self.number(resting) - level
+        more = self._of(resting, disc) - level
         more = where(more > 0, more, 0.0)
         if "stribeck" not in self.numbers:
             return level + where(speed <= AT_REST, more, 0.0)
         import casadi as ca
 
-        return level + more * ca.exp(-((speed / self.number("stribeck")) ** 2))
+        return level + more * ca.exp(-((speed / self._of("stribeck", disc)) ** 2))
+
+    def _of(self, name: str, disc: int) -> Scalar:
+        """A number of one of the discs; one that is not given for each is for all."""
+        several = name in self.numbers and self.numbers[name].size > 1
+        return self.force.number(name, disc if several else 0)
 
 
 # Stops of joints.
@@ -209,13 +208,7 @@ def _viscous(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
 
 
 def _lawful_friction(f: Force, joints: Sequence[Joint]) -> LawfulElement:
-    joint = joints[f.on[0]]
-    if joint.kind.nv != 1 and len(f.along) != 1:
-        raise ModelError(
-            f"{f.owner}: joint {joint.name!r} ({joint.kind.title}) has {joint.kind.nv} coordinates; name one of them, "
-            f"{f'{joint.name}[0]'!r}"
-        )
-    places = coordinates(f, joints)
+    joint, places = joints[f.on[0]], coordinates(f, joints)
     depends_on_reaction = "coefficient" in f.numbers or "static_coefficient" in f.numbers
     turns = [joint.kind.v_units[k] == "rad/s" for k in places]
     if depends_on_reaction and "radius" not in f.numbers and any(turns):
@@ -227,17 +220,24 @@ def _lawful_friction(f: Force, joints: Sequence[Joint]) -> LawfulElement:
     _falls_from(f, "static_coefficient", "static")
     if "radius" in f.numbers and not any(turns):
         raise ModelError(f"{f.owner}: radius is of the pin of a turning joint, and {joint.name!r} slides")
-    if not any(np.any(f.numbers[name]) for name in ("coulomb", "static", "coefficient") if name in f.numbers):
+    levels = [f.numbers[name] for name in ("coulomb", "static", "coefficient") if name in f.numbers]
+    if not any(np.any(level) for level in levels):
         raise ModelError(f"{f.owner}: nothing of it sticks; give coulomb or coefficient, or leave out stick=True")
+    for k, place in enumerate(places):
+        if not any(level.ravel()[k if level.size > 1 else 0] for level in levels):
+            raise ModelError(
+                f"{f.owner}: nothing of {f'{joint.name}[{place}]'!r} sticks; name the coordinate that does"
+            )
     rows = tuple(along_rate(f, "friction", k) for k in places)
     names = tuple(row_name("sliding", k, places) for k in places)
-    return LawfulElement(f, rows, (Law.FRICTION,) * len(rows), names, joint=f.on[0] if depends_on_reaction else None)
+    discs, pressed = tuple((k,) for k in range(len(rows))), f.on[0] if depends_on_reaction else None
+    return LawfulElement(f, rows, (Law.FRICTION,) * len(rows), names, None, pressed, discs, tuple(turns))
 
 
 def _not_below(f: Force, moving: str, resting: str) -> None:
     """Refuse a level at rest below that of sliding."""
-    if resting in f.numbers:
-        low, high = (nominal_of(f.numbers[name].ravel()[0]) if name in f.numbers else 0.0 for name in (resting, moving))
+    for k, least in enumerate(f.numbers[resting].ravel() if resting in f.numbers else ()):
+        low, high = nominal_of(least), nominal_of(f.numbers[moving].ravel()[k]) if moving in f.numbers else 0.0
         if low < high:
             raise ModelError(f"{f.owner}: {resting} {low:g} is below {moving} {high:g}; friction at rest is the larger")
 
@@ -300,7 +300,8 @@ def _lawful_contact(f: Force, joints: Sequence[Joint]) -> LawfulElement | None:
         return None
     names = ("gap", *(("sliding",) if count == 2 else ("sliding 1", "sliding 2"))[: count - 1])
     laws = (Law.UNILATERAL, *(Law.FRICTION,) * (count - 1))
-    return LawfulElement(f, rows, laws, names, normal=0 if count > 1 else None)
+    sliding = tuple(range(1, count))
+    return LawfulElement(f, rows, laws, names, 0 if sliding else None, discs=(sliding,) if sliding else ())
 
 
 RESTITUTION = Field("1", "of Newton or Poisson, from 0 to 1", rule=FRACTION, default=0.0, letter="e")
