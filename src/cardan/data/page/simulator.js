@@ -5,6 +5,8 @@
 // is critically damped for the inertia that the pulled point has.
 const WEIGHT_AT = 0.1, EARTH = 9.81;
 const MARCH = 64; // steps of one call; between two calls the clock is looked at
+const CLOSED = 1e-9; // m or rad: a gap up to this is closed
+const NEAR = 1e-6; // of a step: a time so near to its end is the end
 const STILL = 1e-9; // m/s or rad/s: friction that moves slower sticks
 const PARTS = [8, 64, 512]; // of a change of values on which the loops stay closed
 
@@ -25,12 +27,14 @@ async function makeSimulator(about) {
   const zeros = () => Object.fromEntries(about.programs.march.outputs.map(([name, size]) => [name, new Float64Array(size)]));
   // Of steps of fixed length: `step`, s, counted from `origin`. `aim` is the time that the clock asked for.
   let step = about.step, origin, aim, state, shown, nearStart = { ...first };
+  let force; // of each row with a law in the last step
   let due = []; // times of the next samples, s, by update
 
   function begin(t, q, v) {
     for (const k of about.again) p[k] = first.p[k];
     state = { ...zeros(), t: [t], q, v, x: about.states.map((k) => p[k]), h: [step || 1e-6] };
     aim = t;
+    force = about.laws.map(() => 0);
     due = about.updates.map(() => ({ t, count: 0 }));
     sample();
     look();
@@ -183,8 +187,8 @@ async function makeSimulator(about) {
     state.outcome = [0];
     let message = "", end;
     do {
-      const next = Math.min(...due.map(({ t }) => t)), whole = step ? origin + Math.floor((aim - origin) / step + 1e-6) * step : aim;
-      end = Math.min(whole, next);
+      const next = Math.min(...due.map(({ t }) => t)), whole = step ? origin + Math.floor((aim - origin) / step + NEAR) * step : aim;
+      end = whole > next - NEAR * (step || NEAR) ? next : whole;
       while (!message && state.t[0] < end && inTime()) {
         let after = stepped(programs.march, state, end, MARCH);
         if (after.outcome[0] === about.careful.outcome) {
@@ -193,6 +197,7 @@ async function makeSimulator(about) {
           if (!after) message = about.sentences[9];
         } else if (after.outcome[0] !== 0) message = about.sentences[after.outcome[0]];
         if (!message) state = after;
+        force = about.laws.map((_, k) => about.forces.reduce((sum, name) => sum + state[name][k], 0));
       }
       if (!message && state.t[0] >= next) sample();
       else end = -1;
@@ -242,14 +247,11 @@ async function makeSimulator(about) {
     return { body, point, stiffness, damping: 2 * Math.sqrt(stiffness * inertiaOf(body, point)) };
   }
 
-  // Forces of the rows with laws in the last step.
-  const forces = () => about.laws.map((_, k) => about.forces.reduce((sum, name) => sum + state[name][k], 0));
   // What each row does: a gap is open or closed, friction sticks or slides, a lock holds or not.
   function laws() {
-    const force = forces();
     const words = about.laws.map(({ law, switch: at }, k) => {
       if (law === "switched") return at < 0 || p[at] > 0.5 ? "closed" : "open";
-      if (law === "unilateral") return force[k] > 0 ? "closed" : "open";
+      if (law === "unilateral") return force[k] > 0 || shown.gaps[k] <= CLOSED ? "closed" : "open";
       return Math.abs(shown.rates[k]) < STILL ? "sticks" : "slides";
     });
     return about.laws.map(({ name, force: unit, normal }, k) => ({ name, unit, force: force[k], does: normal >= 0 && words[normal] === "open" ? "open" : words[k] }));
@@ -258,7 +260,7 @@ async function makeSimulator(about) {
   begin(about.start.t, first.q, first.v);
   return {
     names, pulls, set, change, advance, springFor, placeOf,
-    state: () => ({ t: state.t[0], q: state.q, v: state.v, p, gaps: shown.gaps, forces: forces() }),
+    state: () => ({ t: state.t[0], q: state.q, v: state.v, p: p.slice(), gaps: shown.gaps, forces: force }),
     laws,
     get step() { return step; },
     set step(length) { // from here on

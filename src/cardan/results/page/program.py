@@ -519,8 +519,8 @@ def _show(model: Model) -> Program:
     free = (Port("p", (model.parameters.size,)),) if model.parameters else ()
     inputs = (Port("q", (model.nq,)), Port("v", (model.nv,)), Port("t", ()), *free)
     m = len(model.lawful_rows)
-    outputs = (Port("poses", (model.nb, 7)), Port("kinetic", ()), Port("potential", ()), Port("gap", ()))
-    outputs += (Port("gaps", (m,)), Port("rates", (m,))) if m else ()
+    laws = (Port("gaps", (m,)), Port("rates", (m,))) if m else ()
+    outputs = (Port("poses", (model.nb, 7)), Port("kinetic", ()), Port("potential", ()), Port("gap", ()), *laws)
 
     def record() -> Any:
         import casadi as ca
@@ -537,8 +537,8 @@ def _show(model: Model) -> Program:
         if model.has_rows:
             gap = ca.norm_inf(function_of(model, constraint_state(model))(q, *time, *p)[0])
         rows = ca.substitute(rows, own_p, p[0]) if p else rows
-        laws = function_of(model, lawful_state(model)).call([q, v, *time, *p]) if m else []
-        return ca.Function("show", symbols, [rows, *energies, gap, *laws])
+        state = function_of(model, lawful_state(model)).call([q, v, *time, *p]) if m else []
+        return ca.Function("show", symbols, [rows, *energies, gap, *state])
 
     key = hashlib.sha256(f"{model.key} shown in a page".encode()).hexdigest()
     return Program("show", inputs, outputs, key, record)

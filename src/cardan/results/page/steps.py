@@ -110,8 +110,8 @@ def told_of_steps(thing: Model | Trajectory, model: Model) -> dict[str, Any]:
 def _told_of_laws(model: Model, rule: str) -> dict[str, Any]:
     """Rows with laws, and in which parts of the state of a step their forces are.
 
-    Of a row of friction at a gap `normal` is the number of the row of that gap. `switch` is where in `p` it is whether a
-    lock or latch is closed, if that is free.
+    Of a row of friction at a gap `normal` is the number of the row of that gap. `switch` is where in `p` it is whether
+    a lock or latch is closed, if that is free.
     """
     if not model.laws:
         return {"laws": []}
@@ -126,4 +126,3 @@ def _told_of_laws(model: Model, rule: str) -> dict[str, Any]:
             })  # fmt: skip
     parts = ["force"] if not has_restitution(model) else ["restoring"] if rule == NEWTON else ["force", "restoring"]
     return {"laws": rows, "forces": parts, "violated": VIOLATED, "unsolved": UNSOLVED}
-
