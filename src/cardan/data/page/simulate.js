@@ -56,14 +56,15 @@ async function startSimulation(about, section) {
   // What each stop, contact, friction and lock does now, and the length of the steps.
   function contacts() {
     if (!about.laws.length) return [];
-    const rows = simulator.laws().map(({ name, unit }) => {
+    const rows = simulator.laws().map(({ name }) => {
       const does = made("span", {}), force = made("b", {});
-      return { does, force, unit, row: made("div", { className: "contact" }, made("span", { textContent: name, title: name }), does, force) };
+      return { does, force, row: made("div", { className: "contact" }, made("span", { textContent: name, title: name }), does, force) };
     });
-    tellContacts = () => simulator.laws().forEach(({ does, force }, k) => {
+    tellContacts = () => simulator.laws().forEach(({ does, forces: [force, friction], unit }, k) => {
       rows[k].does.textContent = does;
-      rows[k].force.textContent = does === "open" ? "" : `${shortly(force, 3)} ${rows[k].unit}`;
+      rows[k].force.textContent = force === undefined ? "" : `${shortly(force, 3)}${friction === undefined ? "" : `, ${shortly(friction, 3)}`} ${unit}`;
     });
+    tellContacts();
     const field = made("input", { type: "number", step: "any", value: simulator.step });
     field.onchange = () => {
       const x = field.valueAsNumber;
@@ -72,7 +73,7 @@ async function startSimulation(about, section) {
       field.value = simulator.step;
     };
     const label = made("label", { title: "a shorter step is more exact, and takes longer" }, "time step, s ", field);
-    return [made("details", { open: rows.length <= 8 }, made("summary", { textContent: "Stops and friction" }), ...rows.map(({ row }) => row), label)];
+    return [made("details", { open: rows.length <= 8 }, made("summary", { textContent: about.title, title: "what each does, and its force; of a contact the force across, then friction" }), ...rows.map(({ row }) => row), label)];
   }
 
   function group(name, list, open) {

@@ -7,7 +7,7 @@ const WEIGHT_AT = 0.1, EARTH = 9.81;
 const MARCH = 64; // steps of one call; between two calls the clock is looked at
 const CLOSED = 1e-9; // m or rad: a gap up to this is closed
 const NEAR = 1e-6; // of a step: a time so near to its end is the end
-const STILL = 1e-9; // m/s or rad/s: friction that moves slower sticks
+const STILL = 1e-9; // m/s or rad/s: friction that moves slower sticks; steps end a little beside their middle
 const PARTS = [8, 64, 512]; // of a change of values on which the loops stay closed
 
 async function makeSimulator(about) {
@@ -27,6 +27,8 @@ async function makeSimulator(about) {
   const zeros = () => Object.fromEntries(about.programs.march.outputs.map(([name, size]) => [name, new Float64Array(size)]));
   // Of steps of fixed length: `step`, s, counted from `origin`. `aim` is the time that the clock asked for.
   let step = about.step, origin, aim, state, shown, nearStart = { ...first };
+  const elements = [...new Set(about.laws.map(({ element }) => element))]
+    .map((name) => ({ name, rows: about.laws.flatMap(({ element }, k) => (element === name ? [k] : [])) }));
   let force; // of each row with a law in the last step
   let due = []; // times of the next samples, s, by update
 
@@ -247,14 +249,21 @@ async function makeSimulator(about) {
     return { body, point, stiffness, damping: 2 * Math.sqrt(stiffness * inertiaOf(body, point)) };
   }
 
-  // What each row does: a gap is open or closed, friction sticks or slides, a lock holds or not.
+  // What each element with laws does, in a word, and its forces: across, and of friction.
   function laws() {
-    const words = about.laws.map(({ law, switch: at }, k) => {
-      if (law === "switched") return at < 0 || p[at] > 0.5 ? "closed" : "open";
-      if (law === "unilateral") return force[k] > 0 || shown.gaps[k] <= CLOSED ? "closed" : "open";
-      return Math.abs(shown.rates[k]) < STILL ? "sticks" : "slides";
+    return elements.map(({ name, rows }) => {
+      const at = (law) => rows.filter((k) => about.laws[k].law === law), size = (list) => Math.hypot(...list.map((k) => force[k]));
+      const gaps = at("unilateral"), slides = at("friction"), held = at("switched"), [first] = rows;
+      const closed = gaps.find((k) => force[k] > 0 || shown.gaps[k] <= CLOSED);
+      const fast = Math.hypot(...state.v), moves = Math.hypot(...slides.map((k) => shown.rates[k])) > STILL + Math.min((step * fast) ** 2, 1e-3) * fast;
+      const holds = !held.length || about.laws[first].switch < 0 || p[about.laws[first].switch] > 0.5;
+      let does = moves ? "slides" : "sticks";
+      if (held.length) does = holds ? "holds" : "open";
+      else if (gaps.length && closed === undefined) does = "open";
+      else if (!slides.length) does = gaps.length > 1 ? about.laws[closed].row : "closed";
+      const told = does === "open" ? [] : gaps.length ? [size(gaps), ...(slides.length ? [size(slides)] : [])] : rows.length > 2 ? [] : [force[first]];
+      return { name, does, forces: told, unit: about.laws[first].force };
     });
-    return about.laws.map(({ name, force: unit, normal }, k) => ({ name, unit, force: force[k], does: normal >= 0 && words[normal] === "open" ? "open" : words[k] }));
   }
 
   begin(about.start.t, first.q, first.v);

@@ -119,10 +119,13 @@ def _told_of_laws(model: Model, rule: str) -> dict[str, Any]:
     switches = places(model, CLOSED).tolist()
     for law in model.laws:
         normal = -1 if law.normal is None else len(rows) + law.normal
-        for label in law.labels(model.joints):
+        for label, end in zip(law.labels(model.joints), law.names, strict=True):
             rows.append({
-                "name": label.name, "law": label.law.value, "unit": label.unit, "force": label.force_unit,
+                "element": law.name, "row": end, "name": label.name, "law": label.law.value, "unit": label.unit, "force": label.force_unit,
                 "normal": normal if label.law is Law.FRICTION else -1, "switch": switches[len(rows)],
             })  # fmt: skip
     parts = ["force"] if not has_restitution(model) else ["restoring"] if rule == NEWTON else ["force", "restoring"]
-    return {"laws": rows, "forces": parts, "violated": VIOLATED, "unsolved": UNSOLVED}
+    kinds = {Law.UNILATERAL: "stops", Law.FRICTION: "friction", Law.SWITCHED: "locks"}
+    words = [word for law, word in kinds.items() if any(law in own.laws for own in model.laws)]
+    title = " and ".join([", ".join(words[:-1]), words[-1]] if words[1:] else words).capitalize()
+    return {"laws": rows, "title": title, "forces": parts, "violated": VIOLATED, "unsolved": UNSOLVED}
