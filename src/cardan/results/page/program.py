@@ -427,7 +427,8 @@ def _charts_of_laws(model: Model) -> Iterator[dict[str, Any]]:
     """Forces of rows with laws, and gaps, those of one unit together."""
     rows = list(enumerate(model.lawful_rows))
     for unit in dict.fromkeys(row.force_unit for _, row in rows):
-        yield _chart("forces", "forces of stops and friction", unit, [(r.name, k) for k, r in rows if r.force_unit == unit])
+        some = [(row.name, k) for k, row in rows if row.force_unit == unit]
+        yield _chart("forces", "forces of stops and friction", unit, some)
     gaps = [(k, row) for k, row in rows if row.law is Law.UNILATERAL]
     for unit in dict.fromkeys(row.unit for _, row in gaps):
         yield _chart("gaps", "gaps", unit, [(row.name, k) for k, row in gaps if row.unit == unit])

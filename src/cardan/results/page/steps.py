@@ -110,19 +110,18 @@ def told_of_steps(thing: Model | Trajectory, model: Model) -> dict[str, Any]:
 def _told_of_laws(model: Model, rule: str) -> dict[str, Any]:
     """Rows with laws, and in which parts of the state of a step their forces are.
 
-    Of a row of friction at a gap `normal` is the number of the row of that gap. `switch` is where in `p` it is whether
-    a lock or latch is closed, if that is free.
+    `switch` is where in `p` it is whether a lock or latch is closed, if that is free; else -1.
     """
     if not model.laws:
         return {"laws": []}
     rows: list[dict[str, Any]] = []
     switches = places(model, CLOSED).tolist()
     for law in model.laws:
-        normal = -1 if law.normal is None else len(rows) + law.normal
         for label, end in zip(law.labels(model.joints), law.names, strict=True):
             rows.append({
-                "element": law.name, "row": end, "name": label.name, "law": label.law.value, "unit": label.unit, "force": label.force_unit,
-                "normal": normal if label.law is Law.FRICTION else -1, "switch": switches[len(rows)],
+                "element": law.name, "row": end, "name": label.name, "law": label.law.value,
+                "unit": label.unit, "force": label.force_unit,
+                "switch": switches[len(rows)],
             })  # fmt: skip
     parts = ["force"] if not has_restitution(model) else ["restoring"] if rule == NEWTON else ["force", "restoring"]
     kinds = {Law.UNILATERAL: "stops", Law.FRICTION: "friction", Law.SWITCHED: "locks"}
