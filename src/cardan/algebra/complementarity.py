@@ -81,6 +81,8 @@ class Complementarity:
     switched: Sequence[int] = ()
     friction: Sequence[FrictionRows] = ()
     active: Matrix | None = None
+    before: Matrix | None = None
+    """Rates (m,) whose rounding is in `b`; None if `b` is of their size."""
     size: Matrix = field(init=False)
     """The diagonal of `W`, never zero."""
 
@@ -213,10 +215,11 @@ class Complementarity:
         return largest
 
     def scale(self, x: Matrix) -> Matrix:
-        """What `residual` is compared with: the largest of `W_ii x_i^2` and `b_i^2 / W_ii`."""
+        """What `residual` is compared with: the largest of `W_ii x_i^2`, `b_i^2 / W_ii` and that of rates before."""
         import casadi as ca
 
-        return ca.fmax(ca.mmax(self.size * x * x), ca.mmax(self.b * self.b / self.size))
+        rates = self.b if self.before is None else ca.fmax(ca.fabs(self.b), ca.fabs(self.before))
+        return ca.fmax(ca.mmax(self.size * x * x), ca.mmax(rates * rates / self.size))
 
     def newton(self, x: Matrix) -> Matrix:
         """X after one step of Newton's method."""

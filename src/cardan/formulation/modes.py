@@ -54,7 +54,7 @@ def law_forces(motion: LawMotion) -> Matrix:
     m = x.shape[0]
     mode, direction = modes_of(model, MODE), modes_of(model, DIRECTION)
     b, W = motion.rate
-    unit = ca.vertcat(*(where(W[k, k] > 0, 1 / ca.sqrt(W[k, k]), 1.0) for k in range(m)))
+    unit = ca.vertcat(*(1 / ca.sqrt(where(W[k, k] > 0, W[k, k], 1.0)) for k in range(m)))
     y = ca.SX.sym("y", m)
     given = friction_sliding(motion, unit * y, direction)
     left = mode * unit * (b + W @ (unit * y)) + (1 - mode) * (y + given / unit)

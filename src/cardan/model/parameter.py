@@ -259,10 +259,15 @@ def _parameter(model: Model, name: str, sort: str, index: int, owner: Any, what:
     else:
         nominal = owner.armature if sort == "joint" else owner.numbers[what]
         nominal = nominal.reshape(()) if nominal.size == 1 else nominal
+        if not np.isfinite(nominal).all():
+            raise ModelError(
+                f"model {model.name!r}: parameter {name!r} cannot be freed: one of its numbers is no limit, and the "
+                "equations are written without it; give a stop to each coordinate"
+            )
         if "|" in unit:
-            joint = owner if sort == "joint" else model.joints[owner.on[0]]
+            along = owner.kind if sort == "joint" else owner.part_of(model.joints[owner.on[0]].kind)
             turning, shifting = unit.split("|")
-            unit = " or ".join(shifting if each == "m/s" else turning for each in dict.fromkeys(joint.kind.v_units))
+            unit = " or ".join(shifting if each == "m/s" else turning for each in dict.fromkeys(along.v_units))
     nominal = np.array(nominal)
     nominal.flags.writeable = False
     return Parameter(name, unit, nominal.shape, nominal, declared.rule, (sort, index, what), declared.letter or what)

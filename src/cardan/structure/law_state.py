@@ -113,9 +113,10 @@ class ModeLaws:
             2 * EPS * np.maximum(np.abs(q).max(axis=1, initial=1.0), 1.0)[:, None], len(self.table), axis=1
         )
         for r, row in enumerate(row for element in self.model.laws for row in element.rows):
-            if isinstance(row, Coupling):  # at its limit a coordinate is as large as the limit
-                joints = [self.model.joints[j].name for j in row.joints]
-                found[:, r] = 2 * EPS * sum(np.abs(q[:, self.model.q_slice(joint)]).sum(axis=1) for joint in joints)
+            if isinstance(row, Coupling):  # at its limit a coordinate of the tree is as large as the limit
+                links = [self.model.link_of_joint(j) for j in row.joints]
+                own = [np.abs(q[:, link.q]).sum(axis=1) for link in links if link is not None]
+                found[:, r] = 2 * EPS * sum(own) if len(own) == len(links) else found[:, r]
         return found
 
     def bouncing(self, s: LawState, q: np.ndarray) -> np.ndarray:
