@@ -106,8 +106,10 @@ def _column(who: str, what: str, value: Any, size: int) -> Any:
     return found
 
 
-def trace_change(who: str, model: Model, then: Callable[[Instant], Any]) -> tuple[Any, _Slots]:
+def trace_change(who: str, model: Model, then: Callable[[Instant], Any], loaded: bool = True) -> tuple[Any, _Slots]:
     """CasADi function `(t, q, v, tau, p) -> w, p'` of a user's change, and where its entries go.
+
+    Unless it is `loaded` the function has no drives `tau`, and nothing that follows from them may be read.
 
     `w` are the rates that it gives, of the joints named or all; `p'` the values of the parameters named.
     """
@@ -117,7 +119,7 @@ def trace_change(who: str, model: Model, then: Callable[[Instant], Any]) -> tupl
     written, p = symbolic(model)
     try:
         with plain_symbols():
-            change = then(Instant(written, t, q, v, reads=answers_at(model, tau)))
+            change = then(Instant(written, t, q, v, reads=answers_at(model, tau) if loaded else None))
     except CardanError as error:
         raise InputError(f"{who}: {error}") from None
     except Exception as error:
@@ -130,7 +132,7 @@ def trace_change(who: str, model: Model, then: Callable[[Instant], Any]) -> tupl
     if slots.whole:
         w = [_column(who, "v", change.v, model.nv)]
     new = [_column(who, f"parameter {n!r}", x, model.parameters[n].size) for n, x in change.parameters.items()]
-    given = [t, q, v, tau, *([p] if model.parameters else [])]
+    given = [t, q, v, *([tau] if loaded else []), *([p] if model.parameters else [])]
     out = [ca.vertcat(ca.SX(0, 1), *w), ca.vertcat(ca.SX(0, 1), *new)]
     for symbol in ca.symvar(ca.vertcat(*out)):
         if not ca.depends_on(ca.vertcat(*given), symbol):
@@ -175,7 +177,8 @@ class TracedChange(Transition):
     def _jump(self, at: Moment, who: str, kernel: Kernel | None, slots: _Slots) -> Jump:
         if kernel is None:
             return Jump(at.v, at.p)
-        found: Any = kernel(at.t, at.q, at.v, at.tau, *([at.p] if self.model.parameters else []))
+        with np.errstate(all="ignore"):  # what is not finite is refused below
+            found: Any = kernel(at.t, at.q, at.v, at.tau, *([at.p] if self.model.parameters else []))
         values = list(found) if isinstance(found, tuple) else [found]
         w = values.pop(0) if slots.rates or slots.whole else np.zeros((len(at.t), 0))
         new = values.pop(0) if slots.parameters else np.zeros((len(at.t), 0))
