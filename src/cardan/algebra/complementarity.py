@@ -22,6 +22,7 @@ from typing import Any
 
 from cardan.algebra.matrix import Matrix, Scalar, where
 
+NO_ANSWER = 1e-12  # size of a row that no force moves, because others hold or drive it: any rate slides
 SMALL_PIVOT = 1e-10  # of rows that are scaled to one on the diagonal: less means that they depend on one another
 SHARE = 1e-8  # added to the diagonal of a disc that sticks: of rows that depend on one another the smallest force
 TINY = 1e-300
@@ -93,7 +94,8 @@ class Complementarity:
         import casadi as ca
 
         D = ca.diag(self.W)
-        object.__setattr__(self, "size", ca.vertcat(*(where(D[k] > 0, D[k], 1.0) for k in range(D.shape[0]))))
+        size = ca.vertcat(*(where(D[k] > 0, D[k], NO_ANSWER) for k in range(D.shape[0])))
+        object.__setattr__(self, "size", size)
 
     @property
     def m(self) -> int:
@@ -266,7 +268,7 @@ class Complementarity:
         """X after two sweeps and, where they leave less, one or two steps of Newton's method; and the residual."""
         swept = self.sweep(x)
         if self.is_direct:
-            return swept, type(x)(1, 1)
+            return swept, self.residual(swept)
         swept = self.sweep(swept)
         jumped = self.newton(swept)
         best, least = swept, self.residual(swept)
