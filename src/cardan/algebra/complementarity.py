@@ -154,10 +154,9 @@ class Complementarity:
         """
         import casadi as ca
 
-        n = len(rows)
-        mean = sum(self.size[i] for i in rows) / n
-        spread = sum((self.size[i] - mean) ** 2 for i in rows)
-        spread = spread + sum(2 * self.W[i, k] ** 2 for i, k in combinations(rows, 2))
+        n, sizes = len(rows), self.size[list(rows)]
+        mean = ca.sum1(sizes) / n
+        spread = ca.sumsqr(sizes - mean) + sum(2 * self.W[i, k] ** 2 for i, k in combinations(rows, 2))
         return mean + ca.sqrt((n - 1) / n * spread)
 
     @property
