@@ -58,6 +58,14 @@ class LawState:
         return LawState(*(x[systems] for x in vars(self).values()))
 
 
+@dataclass(frozen=True)
+class GapError:
+    """What an integrator errs by in gaps beside rounding: of their size, and in m or rad."""
+
+    relative: float = 0.0
+    absolute: float = 0.0
+
+
 class ModeLaws:
     """The rows with laws of a model with modes, in a formulation."""
 
@@ -117,23 +125,25 @@ class ModeLaws:
                 found[:, r] = 2 * EPS * sum(np.abs(q[:, self.model.q_slice(joint)]).sum(axis=1) for joint in joints)
         return found
 
-    def bouncing(self, s: LawState, q: np.ndarray) -> np.ndarray:
-        """Restitutions (k, m): none where a bounce would be lost in rounding."""
-        return np.where(s.u < -self.slowest(s, q), s.restitution, 0.0)
+    def bouncing(self, s: LawState, q: np.ndarray, error: GapError) -> np.ndarray:
+        """Restitutions (k, m): none where a bounce would be lost in the error of gaps."""
+        return np.where(s.u < -self.slowest(s, q, error), s.restitution, 0.0)
 
-    def slowest(self, s: LawState, q: np.ndarray) -> np.ndarray:
-        """Speeds (k, m) below which the way to a gap, or from it, is lost in rounding."""
-        return np.maximum(RESTS, np.sqrt(200 * np.abs(s.b) * self.rounding(q)))
+    def slowest(self, s: LawState, q: np.ndarray, error: GapError) -> np.ndarray:
+        """Speeds (k, m) below which the way to a gap, or from it, is lost in the error of gaps."""
+        rounding = self.rounding(q)
+        least = 100 * rounding + 10 * (error.relative * rounding / (2 * EPS) + error.absolute)
+        return np.maximum(RESTS, np.sqrt(2 * np.abs(s.b) * least))
 
-    def settling(self, before: LawState, after: LawState, q: np.ndarray, limit: bool) -> np.ndarray:
+    def settling(self, before: LawState, after: LawState, q: np.ndarray, error: GapError, limit: bool) -> np.ndarray:
         """Rows (k, m) that come to rest at an impact: of systems where all that closes and opens does so slowly.
 
         They are gaps, and the friction of gaps. At the `limit` of impacts that accumulate all that touches is slow.
         """
         gaps = self.table.of(Law.UNILATERAL) & (before.phi <= CLOSES)
         approach = np.where(gaps, np.maximum(-before.u, 0.0), 0.0)
-        slow = np.all(approach <= self.slowest(before, q), axis=1, keepdims=True)
-        least = self.slowest(after, q)
+        slow = np.all(approach <= self.slowest(before, q, error), axis=1, keepdims=True)
+        least = self.slowest(after, q, error)
         if limit:
             slow, least = np.ones_like(slow), 10 * approach.max(axis=1, initial=0.0)[:, None]
         least = np.broadcast_to(least, gaps.shape)

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from cardan.algebra.matrix import Matrix
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.law_quantities import law_events
 from cardan.integrate.events import Event, trace_events
 from cardan.model.model import Model
-from cardan.model.modes import has_modes
+from cardan.model.modes import MODE, has_modes, places
+from cardan.model.row import Law
 from cardan.structure.kernels import function_of
 
 
@@ -30,6 +33,11 @@ def with_law_events(model: Model, events: Sequence[Event]) -> tuple[Event, ...]:
     if not has_modes(model):
         return tuple(events)
     return (*events, *(LawEvent(row.name, _none, "record", -1) for row in model.lawful_rows))
+
+
+def keeps_side(events: Sequence[Event]) -> np.ndarray:
+    """Which events (ne,) have a value that is not zero when a system goes on from them."""
+    return np.array([not event.turns_back for event in events], dtype=bool)
 
 
 def users_events(events: Sequence[Event]) -> tuple[Event, ...]:
@@ -51,6 +59,25 @@ def event_values(
     graph = function_of(model, law_events(model, formulation, rows))
     time = (t,) if model.depends_on_time else ()
     return ca.vertcat(values, graph(q, v, tau, *time, *parameters))
+
+
+def event_graph(model: Model, formulation: Formulation, rows: Sequence[int], events: Sequence[Event]) -> Any:
+    """CasADi function `(t, q, v, tau, p) -> g` (ne,) of all events; a model without free parameters has no `p`."""
+    import casadi as ca
+
+    t, q, v, tau = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv), ca.SX.sym("tau", model.nv)
+    p = [ca.SX.sym("p", model.parameters.size)] if model.parameters else []
+    return ca.Function(
+        "events", [t, q, v, tau, *p], [event_values(model, formulation, rows, events, t, q, v, tau, p)]
+    )
+
+
+def with_gaps_closed(model: Model, crossed: np.ndarray, p: np.ndarray) -> np.ndarray:
+    """Free parameters (np,) of a model with modes, where those gaps are closed whose events (ne,) were met."""
+    unilateral = np.array([row.law is Law.UNILATERAL for row in model.lawful_rows], dtype=bool)
+    closing, p = crossed[len(crossed) - len(unilateral) :] & unilateral, p.copy()
+    p[places(model, MODE)[closing]] = 1.0
+    return p
 
 
 def _none(instant: Any) -> Any:

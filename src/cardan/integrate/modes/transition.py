@@ -15,7 +15,7 @@ from cardan.integrate.transition import Jump, Moment, Transition
 from cardan.model.model import Model
 from cardan.model.row import Law
 from cardan.structure.law_choice import CLOSED
-from cardan.structure.law_state import NEWTON, SEQUENTIAL, LawState, law_rows_of
+from cardan.structure.law_state import NEWTON, SEQUENTIAL, GapError, LawState, law_rows_of
 
 PART_OF_STEP = 1.0  # friction in two directions that stops within this part of a fixed step is at rest
 VIOLATED = 1e-7  # m or rad: a state that is this far inside a stop is refused
@@ -24,13 +24,15 @@ VIOLATED = 1e-7  # m or rad: a state that is this far inside a stop is refused
 class LawTransition(Transition):
     """Impacts and changes of modes of a run of a model with modes, whose drives are `tau` (B, nv).
 
-    `rule` is the law of impacts, `step` the length of fixed steps, s, or None.
+    `rule` is the law of impacts, `step` the length of fixed steps, s, or None, `error` that of gaps.
     """
 
     def __init__(
-        self, model: Model, formulation: Formulation, tau: np.ndarray, rule: str = NEWTON, step: float | None = None
-    ) -> None:
+        self, model: Model, formulation: Formulation, tau: np.ndarray, rule: str = NEWTON, step: float | None = None,
+        error: GapError | None = None,
+    ) -> None:  # fmt: skip
         self.laws, self.tau, self.rule = law_rows_of(model, formulation), tau, rule
+        self.error = error or GapError()
         self.time = PART_OF_STEP * (step or 0.0)
 
     def apply(self, at: Moment) -> Jump:
@@ -51,13 +53,13 @@ class LawTransition(Transition):
         impulse = np.zeros_like(s.u)
         if hit.any():
             part = s.of(hit)
-            e = part.restitution if self.rule == SEQUENTIAL else laws.bouncing(part, at.q[hit])
+            e = part.restitution if self.rule == SEQUENTIAL else laws.bouncing(part, at.q[hit], self.error)
             P, found = laws.impact(part, closed[hit], bounce * e, self.rule)
             v[hit] += np.einsum("kij,kj->ki", part.Y, P)
             failed[hit] |= ~found.found
             message, impulse[hit] = message or laws.why(found, at.q[hit], "impulses"), P
             s = laws.state(at.t, at.q, v, tau, at.p)
-            rest = laws.settling(part, s.of(hit), at.q[hit], not bounce)
+            rest = laws.settling(part, s.of(hit), at.q[hit], self.error, not bounce)
             if rest.any():
                 v[hit] += np.einsum("kij,kj->ki", part.Y, _stopping(s.of(hit), rest))
                 s = laws.state(at.t, at.q, v, tau, at.p)

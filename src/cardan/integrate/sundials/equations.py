@@ -139,14 +139,14 @@ def explicit_jacobian(model: Model) -> Quantity:
 
 
 def dae_events(model: Model, layout: DaeLayout, graph: Any) -> Quantity:
-    """The events (ne,), a function `graph` of (t, q, v, p) of the tree, as a function of time, `y` and `about`."""
-    shapes: dict[str, Shape] = {"t": (), "y": (layout.n,), "about": (model.nq,)}
+    """The events (ne,), a function `graph` of (t, q, v, tau, p) of the tree, from time, `y`, drives and `about`."""
+    shapes: dict[str, Shape] = {"t": (), "y": (layout.n,), "tau": (model.nv,), "about": (model.nq,)}
     nq, nv = layout.of.nq, layout.of.nv
     p, free = [symbolic(model)[1]] if model.parameters else [], model
 
     def write(model: Model, s: Inputs) -> list[Matrix]:
         q, v = s["y"][:nq], s["y"][nq : nq + nv]
-        found = [graph(s["t"], *tree_state(model, layout.of.formulation, q, v, s["about"]), *p)]
+        found = [graph(s["t"], *tree_state(model, layout.of.formulation, q, v, s["about"]), s["tau"], *p)]
         return at_states(free, layout.states, s["y"][layout.x], found)
 
     return Quantity("events", tuple(shapes), (("g", fixed(graph.numel_out(0))),), write=write, shapes=shapes)
@@ -294,7 +294,7 @@ def matrix_of_row(model: Model, quantity: Quantity, name: str) -> tuple[Callable
 
 
 def events_of_row(model: Model, layout: DaeLayout, graph: Any) -> Any:
-    """The events (ne,) as a compiled function of (t, y, about)."""
+    """The events (ne,) as a compiled function of (t, y, tau, about)."""
     name = f"{layout.name} {hashlib.sha256(graph.serialize().encode()).hexdigest()}"
     kernel = EVENT_KERNELS.find(model, name, lambda: _row_kernel(model, dae_events(model, layout, graph), name))
     return kernel.ufunc(wide=False)
