@@ -9,6 +9,7 @@ from cardan.algebra.linsolve import ldl_factor, ldl_solve
 from cardan.algebra.matrix import Matrix, segment, stack
 from cardan.formulation.elements import loads_at
 from cardan.formulation.formulation import Formulation, Parts, tree_rates
+from cardan.formulation.law_forces import with_law_forces
 from cardan.formulation.measured_joint import near
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velocity
 from cardan.formulation.spatial import SPATIAL
@@ -17,12 +18,16 @@ from cardan.model.joint import Kind, configuration_rate
 from cardan.model.model import Model
 
 
-def own_equations(model: Model, formulation: Formulation, inputs: Inputs) -> Parts:
-    """The equations at a formulation's own `q`, `v`, under `tau` (nv of the tree), `wrenches`, at time `t`."""
+def own_equations(model: Model, formulation: Formulation, inputs: Inputs, x: Matrix | None = None) -> Parts:
+    """The equations at a formulation's own `q`, `v`, under `tau` (nv of the tree), `wrenches`, at time `t`.
+
+    `x` (m,) are forces of the rows with laws of a model with modes.
+    """
     q, v = inputs["q"], inputs["v"]
     kin = formulation.kinematics(model, q, v, inputs.get("about"))
     wrenches = inputs["wrenches"] if "wrenches" in inputs else type(q)(model.nb, 6)
-    return formulation.equations(model, kin, loads_at(kin, inputs["tau"], wrenches, inputs["t"]))
+    loads = loads_at(kin, inputs["tau"], wrenches, inputs["t"])
+    return formulation.equations(model, kin, loads if x is None else with_law_forces(kin, loads, x))
 
 
 def tree_state(model: Model, formulation: Formulation, q: Matrix, v: Matrix, about: Matrix) -> tuple[Matrix, Matrix]:

@@ -178,6 +178,12 @@ def law_forces(at: LawParts) -> Matrix:
     return ca.densify(unit * now)
 
 
+def mode_equations(at: LawParts, held: Matrix) -> Matrix:
+    """Residuals (m,) of rows in their modes: `held` (m,) of a closed one, of an open one `x` less the given force."""
+    mode = modes_of(at.model, MODE)
+    return mode * held + (1 - mode) * (at.x + bounds_sliding(at, modes_of(at.model, DIRECTION)))
+
+
 def solve_small(A: Matrix, right: Matrix) -> Matrix:
     """`A^-1 right` of a small dense matrix, by elimination with the largest pivot of each column."""
     import casadi as ca

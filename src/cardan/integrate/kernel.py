@@ -15,6 +15,7 @@ from cardan.integrate.events import Event, trace_events
 from cardan.machines.ufunc.kernel import Kernel, compile_program
 from cardan.model.memory import RecentSlot, Slot
 from cardan.model.model import Model
+from cardan.model.modes import has_modes
 from cardan.program.program import Port, Program
 from cardan.structure.kernels import function_of, symbolic
 from cardan.structure.planarity import prepare
@@ -28,6 +29,7 @@ class Layout:
     """`rows` are the independent rows, `positions` those of them at position level; `unit` is where quaternions start.
 
     `lent` (nv, nv) is inertia that only constraints give some rates, as nested tuples; empty where there is none.
+    `laws` is the number of rows with laws of a model with modes, `gaps` are those of them at position level.
     """
 
     formulation: Formulation
@@ -38,6 +40,8 @@ class Layout:
     positions: tuple[int, ...]
     unit: tuple[int, ...]
     lent: tuple[tuple[float, ...], ...] = ()
+    laws: int = 0
+    gaps: tuple[int, ...] = ()
 
     @property
     def key(self) -> str:
@@ -56,7 +60,10 @@ def _layout_of(model: Model, formulation: Formulation) -> Layout:
     positions = tuple(row for row in rows if shape.labels[row].level == "position")
     unit = tuple(at for _, at in formulation.quaternions(model))
     lent = () if shape.lent is None else tuple(map(tuple, shape.lent.tolist()))
-    return Layout(formulation, formulation.facts(model), *formulation.sizes(model), tuple(rows), positions, unit, lent)
+    laws = model.lawful_rows if has_modes(model) else ()
+    gaps = tuple(k for k, label in enumerate(laws) if label.level == "position")
+    facts, sizes = formulation.facts(model), formulation.sizes(model)
+    return Layout(formulation, facts, *sizes, tuple(rows), positions, unit, lent, len(laws), gaps)
 
 
 def at_states(model: Model, states: Sequence[int], x: Matrix, values: list[Matrix]) -> list[Matrix]:
