@@ -12,6 +12,7 @@ from cardan.formulation.dynamics import shape_of
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.state_rates import state_rates
 from cardan.integrate.events import Event, trace_events
+from cardan.integrate.modes.events import event_values, users_events
 from cardan.machines.ufunc.kernel import Kernel, compile_program
 from cardan.model.memory import RecentSlot, Slot
 from cardan.model.model import Model
@@ -42,6 +43,11 @@ class Layout:
     lent: tuple[tuple[float, ...], ...] = ()
     laws: int = 0
     gaps: tuple[int, ...] = ()
+
+    @property
+    def multipliers(self) -> tuple[int, int]:
+        """Numbers of multipliers of stabilised equations, with those of rows with laws: of rates, and of positions."""
+        return len(self.rows) + self.laws, len(self.positions) + len(self.gaps)
 
     @property
     def key(self) -> str:
@@ -126,6 +132,11 @@ class IntegratorKernels:
     """Number of free parameters of the model."""
 
     @property
+    def way(self) -> tuple[Formulation, tuple[int, ...]]:
+        """The formulation, and the constraint rows that it keeps."""
+        raise NotImplementedError
+
+    @property
     def facts(self) -> tuple[Any, ...]:
         """All that the recorded graphs depend on besides model and events, such as method, options and formulation."""
         raise NotImplementedError
@@ -145,14 +156,13 @@ class IntegratorKernels:
 
     def _events(self, t: Scalar, q: Matrix, v: Matrix, given: Given) -> Matrix:
         """Values (ne,) of the events."""
-        import casadi as ca
-
-        return trace_events(self.model, self.events)(t, q, v, *given.parameters) if self.events else ca.SX(0, 1)
+        return event_values(self.model, *self.way, self.events, t, q, v, given.tau, given.parameters)
 
     @property
     def _traced_events(self) -> str:
         """What tells the events from others."""
-        return str(trace_events(self.model, self.events).serialize()) if self.events else ""
+        own = users_events(self.events)  # those of rows with laws follow from the model
+        return str(trace_events(self.model, own).serialize()) if own else ""
 
     def _kernel(
         self, name: str, inputs: tuple[Port, ...], outputs: tuple[Port, ...], record: Any, repeats: int = 1
