@@ -43,16 +43,27 @@ class FrictionRows:
         """The bound at x, and its derivative (1, m)."""
         import casadi as ca
 
-        slope = ca.SX(1, x.shape[0])
+        N, slope = self.force(x), ca.SX(1, x.shape[0])
         if self.normal is not None:
-            push = x[self.normal]
-            slope[self.normal] = where(push > 0, self.coefficient, 0.0)
-            return self.constant + self.coefficient * where(push > 0, push, 0.0), slope
+            slope[self.normal] = where(N > 0, self.coefficient, 0.0)
+            return self.constant + self.coefficient * where(N > 0, N, 0.0), slope
         if self.R is None or self.R0 is None:
             return self.constant + slope[0], slope
-        reaction = self.R0 + self.R @ x
-        N = ca.sqrt(ca.sumsqr(reaction) + TINY)
-        return self.constant + self.coefficient * N, self.coefficient * (reaction.T @ self.R) / N
+        return self.level(x), self.coefficient * ((self.R0 + self.R @ x).T @ self.R) / N
+
+    def level(self, x: Matrix) -> Scalar:
+        """The bound at x where the row `normal`, if there is one, pushes."""
+        return self.constant + self.coefficient * self.force(x)
+
+    def force(self, x: Matrix) -> Scalar:
+        """`N` at x."""
+        import casadi as ca
+
+        if self.normal is not None:
+            return x[self.normal]
+        if self.R is None or self.R0 is None:
+            return 0.0
+        return ca.sqrt(ca.sumsqr(self.R0 + self.R @ x) + TINY)
 
     @property
     def is_constant(self) -> bool:

@@ -25,6 +25,7 @@ from cardan.algebra.rotation import rotation_of_quaternion
 from cardan.errors import InputError, ModelError
 from cardan.formulation.elements import Loads, constraint_forces, constraint_rows, with_wrenches
 from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
+from cardan.formulation.law_forces import with_law_forces
 from cardan.formulation.measured_joint import MeasuredJoint, common_period, fixed_transform, principal
 from cardan.formulation.recursion import Recursion, unroll
 from cardan.formulation.rows import LinkRows, Rows
@@ -250,6 +251,13 @@ class Formulation(ABC):
     @abstractmethod
     def solve(self, parts: Parts, kept: Sequence[int]) -> tuple[Matrix, Matrix]:
         """`vdot`, and the multipliers of the rows kept, an independent set."""
+
+    def solve_with_forces(
+        self, parts: Parts, kept: Sequence[int], rows: Rows, x: Matrix
+    ) -> tuple[Parts, Matrix, Matrix]:
+        """The parts with forces x (m,) along `rows`, the rows with laws, as loads, and what `solve` makes of them."""
+        loaded = self.equations(parts.model, parts.kin, with_law_forces(parts.kin, parts.loads, x))
+        return loaded, *self.solve(loaded, kept)
 
     @abstractmethod
     def tree_accelerations(self, parts: Parts, vdot: Matrix) -> Matrix:

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from cardan.formulation.formulation import Formulation
+from cardan.formulation.law_motion import REACTION, frictions
 from cardan.formulation.law_quantities import law_problem
-from cardan.formulation.modes import REACTION, friction_rows
 from cardan.model.force import Coupling
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
@@ -73,9 +73,10 @@ class ModeLaws:
         self.model, self.formulation = model.unbound, formulation
         laws = tuple(law for element in model.laws for law in element.laws)
         normal, disc = [-1] * len(laws), [-1] * len(laws)
-        for f in friction_rows(model):
-            normal[f.row] = -1 if f.normal is None else f.normal
-            disc[f.row] = -1 if f.other is None else f.other
+        for f in frictions(model):
+            for row in f.rows:
+                normal[row] = -1 if f.normal is None else f.normal
+                disc[row] = next((other for other in f.rows if other != row), -1)
         self.table = LawTable(laws, tuple(normal), tuple(disc))
         self.mode, self.direction, self.closed = (places(model, what) for what in (MODE, DIRECTION, CLOSED))
         self.names = [row.name for row in model.lawful_rows]

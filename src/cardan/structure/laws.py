@@ -102,10 +102,8 @@ class ImpactPhases:
 
     @property
     def _ports(self) -> tuple[Port, ...]:
-        m, laws = len(self.model.lawful_rows), self.model.laws
-        friction, joints = sum(bool(x.friction_rows) for x in laws), sum(x.joint is not None for x in laws)
-        sizes = {"W": (m, m), "b": (m,), "u": (m,), "closed": (m,), "constant": (friction,), "coefficient": (friction,)}
-        sizes |= {"R0": (3 * joints,), "R": (3 * joints, m), "restitution": (m,)}
+        m = (len(self.model.lawful_rows),)
+        sizes = {"W": 2 * m, "b": m, "u": m, "closed": m, **Bounds.sizes(self.model)}
         return tuple(Port(name, shape) for name, shape in sizes.items())
 
     def _kernel(

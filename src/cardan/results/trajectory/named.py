@@ -131,18 +131,11 @@ def _controller_rows(model: Model) -> Iterator[NamedQuantity]:
     """Efforts and power of each controller."""
     at = 0
     for own in model.controllers:
-        labels, units = [], []
-        for j in own.joints:
-            kind, name = model.joints[j].kind, model.joint_names[j]
-            labels += [name] if kind.nv == 1 else [f"{name}[{k}]" for k in range(kind.nv)]
-            units += ["N m" if unit == "rad/s" else "N" for unit in kind.v_units]
-        for b in own.bodies:
-            labels += [f"{model.body_names[b]} {x}" for x in ("mx", "my", "mz", "fx", "fy", "fz")]
-            units += ["N m"] * 3 + ["N"] * 3
+        labels, units = zip(*own.labels(model), strict=True)
         words = f"{own.owner}: what acts along its joints and on its bodies"
         place: Any = slice(at, at + own.size) if own.size > 1 else at
-        several = tuple(labels) if own.size > 1 else ()
-        yield NamedQuantity(f"{own.name}.effort", several, tuple(units), words, _part("controllers", place))
+        several = labels if own.size > 1 else ()
+        yield NamedQuantity(f"{own.name}.effort", several, units, words, _part("controllers", place))
         words = f"{own.owner}: power that it gives to the mechanism"
         yield NamedQuantity(f"{own.name}.power", (), ("W",), words, _part("controllers", at + own.size))
         at += own.size + 1
