@@ -68,10 +68,10 @@ def law_forces(motion: LawMotion) -> Matrix:
     return ca.densify(unit * now)
 
 
-def mode_equations(at: LawParts, held: Matrix) -> Matrix:
+def mode_equations(motion: LawMotion, held: Matrix) -> Matrix:
     """Residuals (m,) of rows in their modes: `held` (m,) of a closed one, of an open one `x` less the given force."""
-    mode = modes_of(at.model, MODE)
-    return mode * held + (1 - mode) * (at.x + bounds_sliding(at, modes_of(at.model, DIRECTION)))
+    mode, direction = modes_of(motion.model, MODE), modes_of(motion.model, DIRECTION)
+    return mode * held + (1 - mode) * (motion.x + friction_sliding(motion, motion.x, direction))
 
 
 def solve_small(A: Matrix, right: Matrix) -> Matrix:

@@ -37,9 +37,9 @@ import numpy as np
 
 from cardan.algebra.linsolve import lu_factor, lu_solve, lu_solved
 from cardan.algebra.matrix import Matrix, Scalar, constant, stack, where
-from cardan.formulation.coordinates import own_equations, tree_state
-from cardan.formulation.dynamics import entering_power, law_parts_at, parts_at
-from cardan.formulation.modes import LawParts, mode_equations, modes_of
+from cardan.formulation.coordinates import law_unknowns, own_equations, tree_state
+from cardan.formulation.dynamics import entering_power, law_motion_at, parts_at
+from cardan.formulation.modes import law_forces, mode_equations, modes_of
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
 from cardan.formulation.state_rates import state_rates
 from cardan.integrate.events import crossing
@@ -101,11 +101,10 @@ class AlphaEquations:
         excess, R = rows.J @ v[:own] - rows.beta, rows.J.T
         power, off = entering_power(parts, tau, layout.rows, lam), ca.SX(len(layout.positions), 1)
         if layout.laws:
-            lawful = formulation.lawful_rows(parts.kin, parts.loads, own)
-            at = LawParts(parts, lawful, x, vdot[:own], lam, layout.rows, formulation)
+            at = law_unknowns(written, parts, formulation, layout.rows, state, (vdot[:own], lam, x))
             mode, gaps = modes_of(written, MODE), list(layout.gaps)
             excess, R = ca.vertcat(excess, mode_equations(at, at.u)), ca.horzcat(R, -ca.jacobian(f, x))
-            phi = ca.vertcat(phi, mode[gaps, 0] * lawful.phi[gaps, 0])
+            phi = ca.vertcat(phi, mode[gaps, 0] * at.rows.phi[gaps, 0])
             power, off = power + at.power, ca.vertcat(off, 1 - mode[gaps, 0])
         if places:
             tree = tree_state(written, formulation, q, v[:own], state.get("about", t))
@@ -195,9 +194,9 @@ def first_accelerations(model: Model, layout: Layout) -> Quantity:
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         if layout.laws:
-            at = law_parts_at(model, formulation, rows, inputs)
+            at = law_motion_at(model, formulation, rows, inputs)
             power = entering_power(at.parts, inputs["tau"], rows, at.lam) + at.power
-            vdot, lam, x, power = at.in_modes([at.vdot, at.lam, at.x, power])
+            vdot, lam, x, power = at.at(law_forces(at), [at.vdot, at.lam, at.x, power])
             return [vdot, stack(lam, x), power]
         parts = parts_at(model, formulation, inputs)
         vdot, lam = formulation.solve(parts, rows)

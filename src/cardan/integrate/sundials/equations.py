@@ -28,10 +28,11 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.matrix import Matrix, dot, stack
-from cardan.formulation.coordinates import into_own, out_of_own, own_equations, tree_state
-from cardan.formulation.dynamics import entering_power, motion_and_power
+from cardan.formulation.coordinates import into_own, law_unknowns, out_of_own, own_equations, tree_state
+from cardan.formulation.dynamics import entering_power, law_motion_at, motion_and_power
 from cardan.formulation.formulation import Formulation, Parts, tree_rates
-from cardan.formulation.modes import LawParts, law_parts, mode_equations, modes_of
+from cardan.formulation.law_motion import LawMotion
+from cardan.formulation.modes import law_forces, mode_equations, modes_of
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.state_rates import state_rates
@@ -77,6 +78,12 @@ class DaeLayout:
         of = self.of
         mu = len(of.positions) + len(of.unit) + len(of.gaps) if self.stabilised else 0
         return of.nq, of.nv, len(of.rows) + of.laws, mu, len(self.states), 1
+
+    @property
+    def laws(self) -> slice:
+        """Where the forces of rows with laws are among the unknowns."""
+        end = sum(self.sizes[:3])
+        return slice(end - self.of.laws, end)
 
     @property
     def x(self) -> slice:
@@ -165,9 +172,9 @@ def implicit(model: Model, layout: DaeLayout, s: Inputs) -> tuple[Matrix, Matrix
 
 def parts_of(model: Model, layout: DaeLayout, s: Inputs) -> Parts:
     """The equations at the state `y`."""
-    nq, nv, m, *_ = layout.sizes
-    x = s["y"][nq + nv + len(layout.of.rows) : nq + nv + m] if layout.of.laws else None
-    return own_equations(model, layout.of.formulation, {**s, "q": s["y"][:nq], "v": s["y"][nq : nq + nv]}, x)
+    nq, nv, *_ = layout.sizes
+    state = {**s, "q": s["y"][:nq], "v": s["y"][nq : nq + nv]}
+    return own_equations(model, layout.of.formulation, state, s["y"][layout.laws] if layout.of.laws else None)
 
 
 def implicit_of(layout: DaeLayout, parts: Parts, s: Inputs) -> tuple[Matrix, Matrix]:
@@ -183,12 +190,11 @@ def implicit_of(layout: DaeLayout, parts: Parts, s: Inputs) -> tuple[Matrix, Mat
     moving = [qdot - rates, of.formulation.inertia_force(parts, vdot) + rows.J.T @ lam - parts.f]
     power, at = entering_power(parts, s["tau"], of.rows, lam), None
     if of.laws:
-        lawful = of.formulation.lawful_rows(parts.kin, parts.loads, of.nv)
-        at = LawParts(parts, lawful, x, vdot, lam, of.rows, of.formulation)
+        at = law_unknowns(parts.model, parts, of.formulation, of.rows, {**s, "q": q, "v": v}, (vdot, lam, x))
         power = power + at.power
     last = ca.vertcat(s["yp"][layout.x] - s["xdot"] if layout.states else ca.SX(0, 1), s["yp"][layout.n - 1] - power)
     if not layout.stabilised:
-        accelerations = [rows.J @ vdot - rows.gamma, *([] if at is None else [mode_equations(at, at.udot)])]
+        accelerations = [rows.J @ vdot - rows.gamma, *([] if at is None else [mode_equations(at, at.rows.J @ vdot - at.rows.gamma)])]
         return ca.vertcat(*moving, *accelerations, last), ca.SX(of.nq, 1)
     velocities = [rows.J @ v - rows.beta - soft[0] * lam]
     velocities += [] if at is None else [mode_equations(at, at.u + soft[0] * x)]
@@ -201,7 +207,7 @@ def implicit_of(layout: DaeLayout, parts: Parts, s: Inputs) -> tuple[Matrix, Mat
     return ca.vertcat(*moving, *velocities, held - yields, last), ca.jtimes(held, q, mu, True)
 
 
-def closed_gaps(of: Layout, at: LawParts | None) -> Matrix:
+def closed_gaps(of: Layout, at: LawMotion | None) -> Matrix:
     """Gaps that are closed, m or rad, zero where they are open; none of a model without modes."""
     import casadi as ca
 
@@ -245,15 +251,18 @@ class DaeGraphs:
         last = (s["tau"], *([s["about"]] if "about" in s else []), *([p] if model.parameters else []))
         q, v = s["y"][:nq], s["y"][nq : nq + nv]
         N = ca.jacobian(of.formulation.rates(written, q, v), v)
-        free = own_equations(written, of.formulation, {**s, "q": q, "v": v}) if of.laws else parts
-        f, x, at, rows, phi = free.f, ca.SX(0, 1), None, free.rows.kept(of.rows), free.rows.kept(of.positions).phi
+        f, x, rows, phi = parts.f, ca.SX(0, 1), parts.rows.kept(of.rows), parts.rows.kept(of.positions).phi
         excess = rows.J @ v - rows.beta
         if of.laws:
-            at = law_parts(of.formulation, free.kin, free.loads, of.rows)
-            f, x = at.in_modes([at.parts.f, at.x])
+            place = {**s, "q": q, "v": v}
+            unknowns = (s["yp"][nq : nq + nv], rows.gamma, s["y"][layout.laws])
+            at = law_unknowns(written, parts, of.formulation, of.rows, place, unknowns)
             phi = ca.vertcat(phi, closed_gaps(of, at))
             excess = ca.vertcat(excess, modes_of(written, MODE) * at.u)
-        state = (free.M, f, rows.J, rows.gamma, x, phi, ca.jacobian(phi, q), excess, N)
+            tree = tree_state(written, of.formulation, q, v, s.get("about", q))
+            x = law_forces(law_motion_at(written, of.formulation, of.rows, {**s, "q": tree[0], "v": tree[1]}))
+            f = at.at(x, [f])[0]
+        state = (parts.M, f, rows.J, rows.gamma, x, phi, ca.jacobian(phi, q), excess, N)
         found = [ca.densify(value) for value in state]
         whole = ca.vertcat(F[:nq] + stabiliser, F[nq:])
         return cls(
