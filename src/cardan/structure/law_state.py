@@ -26,13 +26,14 @@ from cardan.model.model import Model
 from cardan.model.modes import CLOSED, DIRECTION, MODE, places
 from cardan.model.row import Law
 from cardan.structure.kernels import compile_quantity, time_argument
-from cardan.structure.law_choice import Choice, LawProblem, LawTable, choose, independent, residual
+from cardan.structure.law_choice import OPEN, Choice, LawProblem, LawTable, choose, independent, residual
 from cardan.structure.planarity import prepare
 from cardan.structure.rows import kept_rows
 
 CLOSES = 1e-9  # m or rad: a gap up to this is closed
 RESTS = 1e-10  # m/s or rad/s: a rate up to this is zero
 DISC_RESTS = 1e-7  # the same of friction in two directions, which turn fast as the speed falls to zero
+MET, ENDS = 1e-4, 1e-6  # m or rad, and of the rates: how far from zero a row may be whose event is met
 EPS = float(np.finfo(float).eps)
 NEWTON, POISSON, SEQUENTIAL = "newton", "poisson", "sequential"
 MOST_IMPACTS = 500  # one after the other, at one time; what then still closes is stopped without restitution
@@ -126,6 +127,17 @@ class ModeLaws:
                 found[:, r] = 2 * EPS * sum(np.abs(q[:, self.model.q_slice(joint)]).sum(axis=1) for joint in joints)
         return found
 
+    def reached(self, s: LawState, met: np.ndarray) -> LawState:
+        """The state with gaps (k, m) whose events are met closed: of an integrator that interpolates they are not."""
+        gaps = met & self.table.of(Law.UNILATERAL) & (np.abs(s.phi) <= MET)
+        return replace(s, phi=np.where(gaps, np.minimum(s.phi, 0.0), s.phi))
+
+    def ending(self, s: LawState, v: np.ndarray, p: np.ndarray, met: np.ndarray) -> np.ndarray:
+        """Rows (k, m) of friction that stops sliding: their events are met, and their rates zero but for errors."""
+        slides = self.table.of(Law.FRICTION) & (np.array(self.table.disc) < 0)
+        slides = slides & (p[:, self.mode] == OPEN) & (p[:, self.direction] != 0)
+        return np.asarray(met & slides & (np.abs(s.u) <= ENDS * np.abs(v).max(axis=1, keepdims=True)))
+
     def bouncing(self, s: LawState, q: np.ndarray, error: GapError) -> np.ndarray:
         """Restitutions (k, m): none where a bounce would be lost in the error of gaps."""
         return np.where(s.u < -self.slowest(s, q, error), s.restitution, 0.0)
@@ -154,8 +166,10 @@ class ModeLaws:
                 rest[:, r] = rest[:, n] & (np.abs(after.u[:, r]) <= least[:, n])
         return rest
 
-    def chosen(self, s: LawState, closed: np.ndarray, time: float = 0.0) -> Choice:
-        """The modes by accelerations; `closed` (k, m) are the switched rows that are on.
+    def chosen(
+        self, s: LawState, closed: np.ndarray, time: float = 0.0, ending: np.ndarray | None = None
+    ) -> Choice:
+        """The modes by accelerations; `closed` (k, m) are the switched rows that are on, `ending` is friction that ends.
 
         Friction in two directions is at rest if it stops within `time`, s: shorter than a step can follow.
         """
@@ -163,6 +177,7 @@ class ModeLaws:
         holding = independent(s.W, closed)
         contact = np.where(self.table.of(Law.UNILATERAL), (s.phi <= CLOSES) & (u <= RESTS), holding)
         speed, direction, least = np.abs(u), np.sign(u), np.full_like(u, RESTS)
+        speed = speed if ending is None else np.where(ending, 0.0, speed)
         for r, other in enumerate(self.table.disc):
             if other >= 0:
                 speed[:, r] = np.hypot(u[:, r], u[:, other])

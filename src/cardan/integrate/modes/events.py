@@ -10,12 +10,10 @@ import numpy as np
 
 from cardan.algebra.matrix import Matrix
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.law_motion import frictions, rows_of
 from cardan.formulation.law_quantities import law_events
 from cardan.integrate.events import Event, trace_events
 from cardan.model.model import Model
-from cardan.model.modes import DIRECTION, MODE, has_modes, places
-from cardan.model.row import Law
+from cardan.model.modes import has_modes
 from cardan.structure.kernels import function_of
 
 
@@ -71,24 +69,6 @@ def event_graph(model: Model, formulation: Formulation, rows: Sequence[int], eve
     return ca.Function(
         "events", [t, q, v, tau, *p], [event_values(model, formulation, rows, events, t, q, v, tau, p)]
     )
-
-
-def zero_where_met(model: Model, crossed: np.ndarray, p: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Free parameters (np,) of a model with modes, with rows closed whose values are zero at events (ne,) that are met.
-
-    In the first these are gaps that close, in the second friction that stops sliding.
-    """
-    mode, direction = places(model, MODE), places(model, DIRECTION)
-    met = np.array(crossed[len(crossed) - len(mode) :], dtype=bool)
-    gaps, stopping = (np.zeros(len(mode), dtype=bool) for _ in range(2))
-    gaps[rows_of(model, Law.UNILATERAL)] = True
-    stopping[[f.rows[0] for f in frictions(model) if len(f.rows) == 1]] = True
-    stopping &= (p[mode] == 0) & (p[direction] != 0)
-    found = []
-    for rows in (gaps, stopping):
-        found.append(p.copy())
-        found[-1][mode[met & rows]] = 1.0
-    return found[0], found[1]
 
 
 def _none(instant: Any) -> Any:

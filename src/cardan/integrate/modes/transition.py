@@ -45,9 +45,10 @@ class LawTransition(Transition):
 
     def _jump(self, at: Moment, bounce: float) -> Jump:
         laws, v = self.laws, at.v.copy()
-        tau, closed = self.tau[at.systems], laws.switched(at.p)
-        s = laws.state(at.t, at.q, v, tau, at.p)
-        inside = laws.table.of(Law.UNILATERAL) & (s.phi < -VIOLATED)
+        tau, closed, met = self.tau[at.systems], laws.switched(at.p), self._met(at)
+        here = lambda: laws.reached(laws.state(at.t, at.q, v, tau, at.p), met)
+        s = here()
+        inside = laws.table.of(Law.UNILATERAL) & (s.phi < -VIOLATED) & ~met
         hit, failed = laws.hit(s, closed), np.asarray(inside.any(axis=1) | ~np.isfinite(s.phi).all(axis=1))
         message = laws.nowhere(s) or self._violated(s, inside)
         impulse = np.zeros_like(s.u)
@@ -58,16 +59,21 @@ class LawTransition(Transition):
             v[hit] += np.einsum("kij,kj->ki", part.Y, P)
             failed[hit] |= ~found.found
             message, impulse[hit] = message or laws.why(found, at.q[hit], "impulses"), P
-            s = laws.state(at.t, at.q, v, tau, at.p)
+            s = here()
             rest = laws.settling(part, s.of(hit), at.q[hit], self.error, not bounce)
             if rest.any():
                 v[hit] += np.einsum("kij,kj->ki", part.Y, _stopping(s.of(hit), rest))
-                s = laws.state(at.t, at.q, v, tau, at.p)
-        found = laws.chosen(s, closed, self.time)
+                s = here()
+        found = laws.chosen(s, closed, self.time, laws.ending(s, v, at.p, met))
         v += np.einsum("kij,kj->ki", s.Y, _stopping(s, found.mode == CLOSED))
         wrong = failed | np.logical_not(found.found & found.single)
         p = laws.with_modes(at.p, found, s, at.q, self.time)
         return Jump(v, p, wrong, message or laws.why(found, at.q, "forces"), impulse)
+
+    def _met(self, at: Moment) -> np.ndarray:
+        """Rows (k, m) whose events are met: theirs are the last."""
+        m = len(self.laws.table)
+        return at.crossed[:, -m:] if at.crossed.shape[1] else np.zeros((len(at.t), m), dtype=bool)
 
     def _violated(self, s: LawState, inside: np.ndarray) -> str:
         """Which gap is negative; empty if none is."""

@@ -20,14 +20,12 @@ import numpy as np
 
 from cardan.integrate.events import changed_sign
 from cardan.integrate.integrators import Request
-from cardan.integrate.modes.events import event_graph, keeps_side, zero_where_met
+from cardan.integrate.modes.events import event_graph, keeps_side
 from cardan.integrate.stepper import AT_ZERO, Arrival, EnergyNotes, Outcome, next_stop
 from cardan.integrate.sundials.equations import DaeLayout, events_of_row
 from cardan.model.model import Model
-from cardan.model.modes import has_modes
 from cardan.structure.assemble import opened
 from cardan.structure.kernels import parameter_arguments
-from cardan.structure.projection import project
 
 HOPELESS = 1e-9  # relative to the time (at least 1 s): if a shorter step has no finite values, no step will
 MOST_STEPS = 1_000_000  # unless the run asks for another limit
@@ -196,18 +194,7 @@ class SolverRun:
             at = replace(at, outcome=Outcome.TOO_MANY_STEPS)
         self.work = float(y[-1])
         self._see(at.v)
-        at = self._at_event(at)
         return replace(at, work=self.work, speed=self.speed, zones=self.zones)
-
-    def _at_event(self, at: SystemArrival) -> SystemArrival:
-        """The arrival with gaps that close there, and rates that end, at zero, without the error of interpolation."""
-        model = self.owner.model.unbound
-        if at.crossed is None or at.outcome != Outcome.EVENT or not has_modes(model):
-            return at
-        (p,) = self.parameters
-        closing, stopping = zero_where_met(model, at.crossed, p)
-        q = project(model, at.q, at.v, at.t, parameters=[closing])[0]
-        return replace(at, q=q, v=project(model, q, at.v, at.t, parameters=[stopping])[1])
 
     def _take_states(self, y: np.ndarray) -> None:
         """Put the states that are unknowns into the system's parameters."""
