@@ -290,7 +290,8 @@ def rescaled(s: Mapping[str, np.ndarray], h: np.ndarray) -> np.ndarray:
     """`a` (B, n) of states whose next steps have other lengths `h` (B,): it is `vdot` a part of a step later."""
     ratio = h / s["h"]
     ratio = np.where(ratio < LONGER, ratio, 0.0)[:, None]  # 0: restart with a = vdot
-    return np.asarray(s["vdot"] + ratio * (s["a"] - s["vdot"]))
+    other = s["vdot"] + ratio * (s["a"] - s["vdot"])
+    return np.where((h == s["h"])[:, None], s["a"], other)  # equal to the bit, whatever other systems do
 
 
 def _small(size: Matrix) -> Matrix:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.algebra.matrix import Matrix
+from cardan.algebra.matrix import Matrix, Scalar
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.law_quantities import law_events
 from cardan.integrate.events import Event, trace_events
@@ -45,7 +45,7 @@ def users_events(events: Sequence[Event]) -> tuple[Event, ...]:
 
 
 def event_values(
-    model: Model, formulation: Formulation, rows: Sequence[int], events: Sequence[Event], t: Matrix, q: Matrix,
+    model: Model, formulation: Formulation, rows: Sequence[int], events: Sequence[Event], t: Scalar, q: Matrix,
     v: Matrix, tau: Matrix | None, parameters: Sequence[Matrix],
 ) -> Any:  # fmt: skip
     """Values (ne,) of all events as a graph."""
@@ -66,9 +66,7 @@ def event_graph(model: Model, formulation: Formulation, rows: Sequence[int], eve
 
     t, q, v, tau = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv), ca.SX.sym("tau", model.nv)
     p = [ca.SX.sym("p", model.parameters.size)] if model.parameters else []
-    return ca.Function(
-        "events", [t, q, v, tau, *p], [event_values(model, formulation, rows, events, t, q, v, tau, p)]
-    )
+    return ca.Function("events", [t, q, v, tau, *p], [event_values(model, formulation, rows, events, t, q, v, tau, p)])
 
 
 def _none(instant: Any) -> Any:

@@ -46,8 +46,7 @@ class LawTransition(Transition):
     def _jump(self, at: Moment, bounce: float) -> Jump:
         laws, v = self.laws, at.v.copy()
         tau, closed, met = self.tau[at.systems], laws.switched(at.p), self._met(at)
-        here = lambda: laws.reached(laws.state(at.t, at.q, v, tau, at.p), met)
-        s = here()
+        s = laws.reached(laws.state(at.t, at.q, v, tau, at.p), met)
         inside = laws.table.of(Law.UNILATERAL) & (s.phi < -VIOLATED) & ~met
         hit, failed = laws.hit(s, closed), np.asarray(inside.any(axis=1) | ~np.isfinite(s.phi).all(axis=1))
         message = laws.nowhere(s) or self._violated(s, inside)
@@ -59,11 +58,11 @@ class LawTransition(Transition):
             v[hit] += np.einsum("kij,kj->ki", part.Y, P)
             failed[hit] |= ~found.found
             message, impulse[hit] = message or laws.why(found, at.q[hit], "impulses"), P
-            s = here()
+            s = laws.reached(laws.state(at.t, at.q, v, tau, at.p), met)
             rest = laws.settling(part, s.of(hit), at.q[hit], self.error, not bounce)
             if rest.any():
                 v[hit] += np.einsum("kij,kj->ki", part.Y, _stopping(s.of(hit), rest))
-                s = here()
+                s = laws.reached(laws.state(at.t, at.q, v, tau, at.p), met)
         found = laws.chosen(s, closed, self.time, laws.ending(s, v, at.p, met))
         v += np.einsum("kij,kj->ki", s.Y, _stopping(s, found.mode == CLOSED))
         wrong = failed | np.logical_not(found.found & found.single)

@@ -194,7 +194,10 @@ def implicit_of(layout: DaeLayout, parts: Parts, s: Inputs) -> tuple[Matrix, Mat
         power = power + at.power
     last = ca.vertcat(s["yp"][layout.x] - s["xdot"] if layout.states else ca.SX(0, 1), s["yp"][layout.n - 1] - power)
     if not layout.stabilised:
-        accelerations = [rows.J @ vdot - rows.gamma, *([] if at is None else [mode_equations(at, at.rows.J @ vdot - at.rows.gamma)])]
+        accelerations = [
+            rows.J @ vdot - rows.gamma,
+            *([] if at is None else [mode_equations(at, at.rows.J @ vdot - at.rows.gamma)]),
+        ]
         return ca.vertcat(*moving, *accelerations, last), ca.SX(of.nq, 1)
     velocities = [rows.J @ v - rows.beta - soft[0] * lam]
     velocities += [] if at is None else [mode_equations(at, at.u + soft[0] * x)]
@@ -220,8 +223,8 @@ class DaeGraphs:
     """The equations over symbols, recorded once.
 
     `state` gives `M`, `f`, `J`, `gamma` of the rows kept, the forces `x` of rows with laws, `phi`, `G` and `J v - beta`
-    of the rows kept and those that are closed, and `N`, from `t, q, v`; `residual` gives `F` (n,) from `t, y, yp, soft`.
-    Both take drives, `about` and free parameters after these, as `matrix` does.
+    of the rows kept and those that are closed, and `N`, from `t, q, v`. `residual` gives `F` (n,) from `t, y, yp,
+    soft`. Both take drives, `about` and free parameters after these, as `matrix` does.
     """
 
     state: Any
