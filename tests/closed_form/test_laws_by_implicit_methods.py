@@ -144,9 +144,7 @@ def test_a_latch_catches_and_lets_go_and_a_beam_stands_on_three_legs():
     caught = (2.0 - np.sqrt(4.0 - 0.6)) / 0.6
     together, table = (2 * 2.0 + 0.6 * caught) / 3, standing()
     for method in ("gear", "alpha", "bdf"):
-        run = cd.simulate(
-            m.build(), 3.0, v0=[2.0, 0.0], events=[meet, part], samples=[1.0, 2.5], **steps(method, 1e-3)
-        )
+        run = cd.simulate(m.build(), 3.0, v0=[2.0, 0.0], events=[meet, part], samples=[1.0, 2.5], **steps(method, 1e-3))
         assert run.events[0].time == pytest.approx(caught, rel=1e-7)
         np.testing.assert_allclose(run.v[1], together + 0.2 * (1 - caught), rtol=1e-7)
         np.testing.assert_allclose(run["catch.force"][1][0], -0.4, rtol=1e-7)

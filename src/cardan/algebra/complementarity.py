@@ -21,6 +21,7 @@ from typing import Any
 
 from cardan.algebra.matrix import Matrix, Scalar, where
 
+NO_ANSWER = 1e-12  # size of a row that no force moves, because others hold or drive it: any rate slides
 SMALL_PIVOT = 1e-10  # of rows that are scaled to one on the diagonal: less means that they depend on one another
 TINY = 1e-300
 
@@ -81,6 +82,8 @@ class Complementarity:
     switched: Sequence[int] = ()
     friction: Sequence[FrictionRows] = ()
     active: Matrix | None = None
+    before: Matrix | None = None
+    """Rates (m,) whose rounding is in `b`; None if `b` is of their size."""
     size: Matrix = field(init=False)
     """The diagonal of `W`, never zero."""
 
@@ -89,7 +92,8 @@ class Complementarity:
         import casadi as ca
 
         D = ca.diag(self.W)
-        object.__setattr__(self, "size", ca.vertcat(*(where(D[k] > 0, D[k], 1.0) for k in range(D.shape[0]))))
+        size = ca.vertcat(*(where(D[k] > 0, D[k], NO_ANSWER) for k in range(D.shape[0])))
+        object.__setattr__(self, "size", size)
 
     @property
     def m(self) -> int:
@@ -213,10 +217,11 @@ class Complementarity:
         return largest
 
     def scale(self, x: Matrix) -> Matrix:
-        """What `residual` is compared with: the largest of `W_ii x_i^2` and `b_i^2 / W_ii`."""
+        """What `residual` is compared with: the largest of `W_ii x_i^2`, `b_i^2 / W_ii` and that of rates before."""
         import casadi as ca
 
-        return ca.fmax(ca.mmax(self.size * x * x), ca.mmax(self.b * self.b / self.size))
+        rates = self.b if self.before is None else ca.fmax(ca.fabs(self.b), ca.fabs(self.before))
+        return ca.fmax(ca.mmax(self.size * x * x), ca.mmax(rates * rates / self.size))
 
     def newton(self, x: Matrix) -> Matrix:
         """X after one step of Newton's method."""
@@ -255,7 +260,7 @@ class Complementarity:
         """X after two sweeps and, where they leave less, one or two steps of Newton's method; and the residual."""
         swept = self.sweep(x)
         if self.is_direct:
-            return swept, type(x)(1, 1)
+            return swept, self.residual(swept)
         swept = self.sweep(swept)
         jumped = self.newton(swept)
         best, least = swept, self.residual(swept)

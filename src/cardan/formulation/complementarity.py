@@ -59,8 +59,10 @@ class Bounds:
     R: Matrix
     restitution: Matrix
 
-    def problem(self, model: Model, W: Matrix, b: Matrix, active: Matrix) -> Complementarity:
-        """The problem of these rows."""
+    def problem(
+        self, model: Model, W: Matrix, b: Matrix, active: Matrix, before: Matrix | None = None
+    ) -> Complementarity:
+        """The problem of these rows; `before` are their rates before the impact, which are not in `b` of a part."""
         friction, reactions = [], 0
         for k, f in enumerate(frictions(model)):
             R0 = R = None
@@ -69,7 +71,7 @@ class Bounds:
                 R0, R, reactions = self.R0[at], self.R[at, :], reactions + 1
             friction.append(FrictionRows(f.rows, self.constant[k], self.coefficient[k], f.normal, R0, R))
         unilateral, switched = rows_of(model, Law.UNILATERAL), rows_of(model, Law.SWITCHED)
-        return Complementarity(W, b, unilateral, switched, friction, active)
+        return Complementarity(W, b, unilateral, switched, friction, active, before)
 
     @staticmethod
     def sizes(model: Model) -> dict[str, tuple[int, ...]]:
@@ -170,7 +172,8 @@ def without_gain(first: Complementarity, u: Matrix, x: Matrix, y: Matrix) -> Mat
     allowed = ca.fmax(start, 0) - start
     # the larger root of curve s^2 + slope s = allowed, without cancellation
     root = ca.sqrt(ca.fmax(slope * slope + 4 * curve * allowed, 0))
-    s = where(slope > 0, 2 * allowed / (slope + root), (root - slope) / where(curve > 0, 2 * curve, 1.0))
+    rising = slope > 0
+    s = where(rising, 2 * allowed, root - slope) / where(rising, slope + root, where(curve > 0, 2 * curve, 1.0))
     gains = slope + curve > allowed
     return where(gains, x + ca.fmin(ca.fmax(s, 0), 1) * d, y)
 

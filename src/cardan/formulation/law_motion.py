@@ -80,7 +80,7 @@ class LawMotion:
     def pressing(self, friction: Friction) -> tuple[Matrix, Matrix]:
         """`R0` (3,) and `R_x` (3, m) of what presses rows of friction, whose length is the normal force, N."""
         assert friction.joint is not None
-        return self.affine(holding_force(self.model, friction.joint, self.wrenches))
+        return self.affine(holding_force(self.parts.kin, friction.joint, self.wrenches))
 
     def affine(self, y: Matrix) -> tuple[Matrix, Matrix]:
         """`y(0)` and the matrix `dy/dx` of something affine in x."""
@@ -118,13 +118,15 @@ def law_motion(formulation: Formulation, parts: Parts, kept: Sequence[int], rows
 class Friction:
     """Friction of an element: the numbers of its rows among all with laws, one or a disc of two.
 
-    Its normal force is that of the row `normal`, or the reaction of the joint of that number, or there is none.
+    Along several coordinates an element has several, of which this is `number`. Its normal force is that of the row
+    `normal`, or the reaction of the joint of that number, or there is none.
     """
 
     rows: tuple[int, ...]
     law: LawfulElement
     normal: int | None
     joint: int | None
+    number: int = 0
 
     def size(self, y: Matrix) -> Matrix:
         """Magnitude of its entries of `y` (m,)."""
@@ -135,16 +137,16 @@ class Friction:
 
     def levels(self, speed: Scalar) -> tuple[Scalar, Scalar]:
         """The constant part of its bound (N or N m) at a sliding speed, and what a unit of normal force adds."""
-        return self.law.constant_bound(speed), self.law.coefficient(speed)
+        return self.law.constant_bound(speed, self.number), self.law.coefficient(speed, self.number)
 
 
 def frictions(model: Model) -> list[Friction]:
     """All friction of a model, in order."""
     found = []
     for law, rows in row_numbers(model):
-        if law.friction_rows:
-            normal = None if law.normal is None else rows[law.normal]
-            found.append(Friction(tuple(rows[k] for k in law.friction_rows), law, normal, law.joint))
+        normal = None if law.normal is None else rows[law.normal]
+        for number, own in enumerate(law.discs):
+            found.append(Friction(tuple(rows[k] for k in own), law, normal, law.joint, number))
     return found
 
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from cardan.algebra.free_number import expression
-from cardan.algebra.matrix import Matrix, as_graph, constant, segment, stack, zeros
+from cardan.algebra.matrix import Matrix, as_graph, constant, eye, segment, stack, zeros
 from cardan.formulation.elements import Loads
 from cardan.formulation.formulation import (
     Formulation,
@@ -178,14 +178,14 @@ class TreeFormulation(Formulation):
         return kin.nodes.links[link].a
 
     def coordinate(self, kin: Kinematics, j: int) -> tuple[Matrix, Matrix, Matrix]:
-        """A tree joint's coordinate is one of the tree's."""
+        """A tree joint's coordinates are among the tree's."""
         link = kin.model.link_of_joint(j)
         if link is None:
             return super().coordinate(kin, j)
         q = kin.tree_state[0]
-        row = type(q)(1, kin.model.nv)
-        row[0, link.v.start] = 1
-        return q[link.q], row, type(q)(1, 1)
+        row = type(q)(link.kind.nv, kin.model.nv)
+        row[:, link.v] = eye(link.kind.nv, q)
+        return q[link.q], row, type(q)(link.kind.nv, 1)
 
     def solve(self, parts: Parts, kept: Sequence[int]) -> tuple[Matrix, Matrix]:
         """Along the tree, without fill-in."""

@@ -34,6 +34,7 @@ CLOSES = 1e-9  # m or rad: a gap up to this is closed
 RESTS = 1e-10  # m/s or rad/s: a rate up to this is zero
 DISC_RESTS = 1e-7  # the same of friction in two directions, which turn fast as the speed falls to zero
 MET, ENDS = 1e-4, 1e-6  # m or rad, and of the rates: how far from zero a row may be whose event is met
+TORN = 1e-6  # rad/s or m/s, and of the accelerations there are: a lock that is closed moves, which it must not
 EPS = float(np.finfo(float).eps)
 NEWTON, POISSON, SEQUENTIAL = "newton", "poisson", "sequential"
 MOST_IMPACTS = 500  # one after the other, at one time; what then still closes is stopped without restitution
@@ -96,7 +97,8 @@ class ModeLaws:
 
         kernel = _KERNELS.find(model, (formulation.key, loaded), make).at_values(np.ascontiguousarray(p))
         loads = () if wrenches is None else (wrenches,)
-        found = [np.array(x) for x in kernel(q, v, tau, *loads, *time_argument(model, t))]
+        with np.errstate(all="ignore"):  # `nowhere` tells
+            found = [np.array(x) for x in kernel(q, v, tau, *loads, *time_argument(model, t))]
         m, k = len(self.table), len(q)
         found[6] = found[6].reshape(k, m, m + 1, REACTION).swapaxes(2, 3)
         return LawState(*found)
@@ -122,9 +124,10 @@ class ModeLaws:
             2 * EPS * np.maximum(np.abs(q).max(axis=1, initial=1.0), 1.0)[:, None], len(self.table), axis=1
         )
         for r, row in enumerate(row for element in self.model.laws for row in element.rows):
-            if isinstance(row, Coupling):  # at its limit a coordinate is as large as the limit
-                joints = [self.model.joints[j].name for j in row.joints]
-                found[:, r] = 2 * EPS * sum(np.abs(q[:, self.model.q_slice(joint)]).sum(axis=1) for joint in joints)
+            if isinstance(row, Coupling):  # at its limit a coordinate of the tree is as large as the limit
+                links = [self.model.link_of_joint(j) for j in row.joints]
+                own = [np.abs(q[:, link.q]).sum(axis=1) for link in links if link is not None]
+                found[:, r] = 2 * EPS * sum(own) if len(own) == len(links) else found[:, r]
         return found
 
     def reached(self, s: LawState, met: np.ndarray) -> LawState:
@@ -223,6 +226,22 @@ class ModeLaws:
         gaps = self.table.of(Law.UNILATERAL) & (s.phi <= CLOSES) & (s.u < -RESTS / 10)
         return np.asarray((gaps | (closed & (np.abs(s.u) > RESTS / 10))).any(axis=1))
 
+    def torn(self, s: LawState, found: Choice, closed: np.ndarray) -> np.ndarray:
+        """Rows (k, m) of locks and latches that are closed, and move all the same: others hold or drive them."""
+        left = closed & (found.mode < 0.5)
+        largest = 1 + np.abs(s.b).max(axis=1, initial=0.0, keepdims=True)
+        return np.asarray(left & found.found[:, None] & ((np.abs(s.u) > TORN) | (np.abs(found.w) > TORN * largest)))
+
+    def why_torn(self, s: LawState, found: Choice, torn: np.ndarray) -> str:
+        """Which lock or latch of these rows (k, m) does not hold; empty if there is none."""
+        if not torn.any():
+            return ""
+        i, r = (int(x[0]) for x in np.nonzero(torn))
+        return (
+            f"{self.names[r]!r} is closed and cannot hold: a motion or a loop moves it, with the rate {s.u[i, r]:.6g} "
+            f"and the acceleration {found.w[i, r]:.6g}; open it, or let the motion give way"
+        )
+
     def impact(self, s: LawState, closed: np.ndarray, e: np.ndarray, rule: str = NEWTON) -> tuple[np.ndarray, Choice]:
         """Impulses (k, m) with restitutions e (k, m), and how they were chosen."""
         if rule == SEQUENTIAL:
@@ -277,8 +296,8 @@ class ModeLaws:
         if not len(wrong):
             return ""
         return (
-            f"{self.names[int(wrong[0, 1])]!r} has no finite value at this state: there is no point of contact, as of "
-            "a wheel that lies flat; start elsewhere"
+            f"{self.names[int(wrong[0, 1])]!r} has no finite value at this state, as a wheel that lies flat, or a "
+            "root or logarithm of a negative number; start elsewhere"
         )
 
     def why(self, found: Choice, q: np.ndarray, what: str) -> str:

@@ -98,7 +98,7 @@ class ImpactPhases:
         shapes = {port.name: port.shape for port in self._ports}
         given = {name: ca.SX.sym(name, *(shape or (1,))) for name, shape in shapes.items()}
         bounds = Bounds(*(given[name] for name in BOUNDS))
-        return given, bounds.problem(self.model, given["W"], given["b"], given["closed"]), bounds
+        return given, bounds.problem(self.model, *(given[name] for name in ("W", "b", "closed", "u"))), bounds
 
     @property
     def _ports(self) -> tuple[Port, ...]:

@@ -130,19 +130,20 @@ class MoreauKernels(ExplicitKernels):
         rule = self.motion.rule
         if rule == SEQUENTIAL:
             done = one_after_the_other(terms.bounds, first, self.model, terms.u)
-            y, more = _improved(self._problem(replace(terms, b=first.rate(done))), None if start is None else start[1])
+            second = self._problem(replace(terms, b=first.rate(done)), terms.u)
+            y, more = _improved(second, None if start is None else start[1])
             restores = more <= SOLVABLE
             every = where(restores, without_gain(first, terms.u, x, done + y), x)
             return _Forces(x, y, every), left, ca.fmax(left, more)
         b, bounds = second_phase(terms.bounds, first, rule, terms.u, x)
-        second = self._problem(replace(terms, b=b, constant=bounds.constant))
+        second = self._problem(replace(terms, b=b, constant=bounds.constant), terms.u)
         y, more = _improved(second, start[1] if start is not None else x if rule == NEWTON else None)
         restores = more <= SOLVABLE
         every = where(restores, without_gain(first, terms.u, x, second_forces(terms.bounds, rule, x, y)), x)
         return _Forces(x, y, every), left, ca.fmax(left, more)
 
-    def _problem(self, terms: Terms) -> Complementarity:
-        return terms.bounds.problem(self.model, terms.W, terms.b, terms.active)
+    def _problem(self, terms: Terms, before: Matrix | None = None) -> Complementarity:
+        return terms.bounds.problem(self.model, terms.W, terms.b, terms.active, before)
 
 
 @dataclass
