@@ -114,7 +114,7 @@ def test_friction_by_the_reaction_slides_or_locks_itself(method):
 
 @pytest.mark.parametrize("method", ["gear", "bdf"])
 def test_a_stop_before_a_damper_in_series(method):
-    """Its rate of 1e6 1/s holds explicit steps below 3e-6 s. One mass stops; the other goes on until the damper holds it."""
+    """One mass stops, and the damper stops the other at a rate of 1e6 1/s, which holds explicit steps below 3e-6 s."""
     c, v0 = 1e6, -2.0
     m = cd.Mechanism("pair", gravity=(0, 0, -G))
     for name in ("low", "high"):
@@ -188,7 +188,7 @@ def test_a_puck_slides_straight_until_it_stops():
 
 @pytest.mark.parametrize("method", ["gear", "alpha", "bdf"])
 def test_a_variable_with_a_rate_is_integrated_through_stops(method):
-    """A motor's current, with its back-EMF, pushes a slide against a stop: there it rises to voltage over resistance."""
+    """A motor's current, with back-EMF, pushes a slide against a stop: there it rises to voltage over resistance."""
     R, k, voltage = 2.0, 1.5, 6.0
     m = slider(mass=0.5, gravity=(0, 0, 0))
     m.controller("motor", "x", cd.Motor(constant=k, resistance=R, inductance=0.05))

@@ -172,7 +172,8 @@ class ModeLaws:
     def chosen(self, s: LawState, closed: np.ndarray, time: float = 0.0, ending: np.ndarray | None = None) -> Choice:
         """The modes by accelerations; `closed` (k, m) are the switched rows that are on.
 
-        Sliding ends in the rows `ending` (k, m). Friction in two directions is at rest if it stops within `time`, s: shorter than a step can follow.
+        Sliding ends in the rows `ending` (k, m). Friction in two directions is at rest if it stops within `time`, s:
+        shorter than a step can follow.
         """
         u, friction = s.u, self.table.of(Law.FRICTION)
         holding = independent(s.W, closed)
