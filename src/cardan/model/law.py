@@ -207,6 +207,11 @@ def _viscous(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
     return -(f["viscous"] * v)
 
 
+def sticks(joint: Joint) -> bool:
+    """Whether friction in a joint can stick: each of its rates is that of a coordinate."""
+    return joint.kind.nq == joint.kind.nv
+
+
 def _lawful_friction(f: Force, joints: Sequence[Joint]) -> LawfulElement:
     joint, places = joints[f.on[0]], coordinates(f, joints)
     depends_on_reaction = "coefficient" in f.numbers or "static_coefficient" in f.numbers

@@ -143,9 +143,9 @@ def _lawful_rotation(f: Force, joints: Sequence[Joint]) -> LawfulElement | None:
     for name, least in (("angle", 0.0), ("swing", 0.0), ("twist_lower", -np.pi), ("twist_upper", -np.pi)):
         if name in given and not least < given[name] < np.pi:
             low = "0" if least == 0 else "-pi"
+            hint = "; cd.deg(30) is 30 degrees in rad" if abs(given[name]) > np.pi else ""
             raise ModelError(
-                f"{f.owner}: {name} must be above {low} and below pi, half a turn, got {given[name]:g} rad"
-                + "; cd.deg(30) is 30 degrees in rad" * (abs(given[name]) > np.pi)
+                f"{f.owner}: {name} must be above {low} and below pi, half a turn, got {given[name]:g} rad{hint}"
             )
     if ("twist_lower" in given) != ("twist_upper" in given):
         raise ModelError(f"{f.owner}: a twist is limited both ways; give twist=(lower, upper)")
