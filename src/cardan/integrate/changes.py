@@ -174,7 +174,8 @@ class TracedChange(Transition):
     def _jump(self, at: Moment, who: str, kernel: Kernel | None, slots: _Slots) -> Jump:
         if kernel is None:
             return Jump(at.v, at.p)
-        found: Any = kernel(at.t, at.q, at.v, *([at.p] if self.model.parameters else []))
+        with np.errstate(all="ignore"):  # what is not finite is refused below
+            found: Any = kernel(at.t, at.q, at.v, *([at.p] if self.model.parameters else []))
         values = list(found) if isinstance(found, tuple) else [found]
         w = values.pop(0) if slots.rates or slots.whole else np.zeros((len(at.t), 0))
         new = values.pop(0) if slots.parameters else np.zeros((len(at.t), 0))

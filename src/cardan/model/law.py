@@ -290,8 +290,8 @@ def _lawful_contact(f: Force, joints: Sequence[Joint]) -> LawfulElement | None:
     for row in rows[1:]:
         if not row.is_at_rate_level:
             raise ModelError(
-                f"{f.owner}: a tangent does not depend on twists, or its gap is more than one number; a tangent is a "
-                "velocity of sliding, m/s"
+                f"{f.owner}: its gap is more than one number, or a tangent does not depend on twists; a gap is a "
+                "number, m, and a tangent a velocity of sliding, m/s"
             )
     _not_below(f, "coefficient", "static_coefficient")
     _falls_from(f, "static_coefficient")
