@@ -19,6 +19,8 @@ from cardan.model.modes import DIRECTION, MODE, entries
 from cardan.model.row import Law
 
 NEWTON_STEPS = 6  # for friction that depends on reactions
+# Added to the diagonal of a disc that sticks: of rows that depend on one another the smallest force that holds.
+SHARE, SHARE_STEPS = 1e-7, 2
 RATE_MARGIN, HELD = 1e-11, 1e-8  # m/s or rad/s: how far past rest friction that slides may be, or that others hold
 TORN = 2e-6  # m/s or rad/s: the rate of a lock that others hold, above which they do not
 TINY = 1e-300  # more than zero
@@ -55,17 +57,20 @@ def law_forces(motion: LawMotion) -> Matrix:
     m = x.shape[0]
     mode, direction = modes_of(model, MODE), modes_of(model, DIRECTION)
     b, W = motion.rate
-    unit = ca.vertcat(*(1 / ca.sqrt(where(W[k, k] > 0, W[k, k], 1.0)) for k in range(m)))
+    every, steps, size, shared = frictions(model), 1, ca.diag(W), ca.SX(m, 1)
+    for f in every:
+        rows = list(f.rows)
+        steps = max(steps, NEWTON_STEPS if f.joint is not None else 1)
+        if len(rows) > 1:
+            size[rows], shared[rows], steps = ca.sum1(size[rows]), SHARE * mode[rows], max(steps, SHARE_STEPS)
+    unit = 1 / ca.sqrt(where(size > 0, size, 1.0))
     y = ca.SX.sym("y", m)
     given = friction_sliding(motion, unit * y, direction)
     left = mode * unit * (b + W @ (unit * y)) + (1 - mode) * (y + given / unit)
-    nonlinear = any(f.joint is not None for f in frictions(model))
     now, A = ca.SX.zeros(m), ca.jacobian(left, y)
-    if not nonlinear:
-        return ca.densify(unit * solve_small(*ca.substitute([A, -left], [y], [now])))  # A may have y times zero: tables
-    for _ in range(NEWTON_STEPS):
-        residual, slope = (ca.substitute(part, y, now) for part in (left, A))
-        now = now - solve_small(slope, residual)
+    for _ in range(steps):
+        residual, slope = ca.substitute([left, A], [y], [now])  # A may have y times zero: tables
+        now = now - solve_small(slope + ca.diag(shared), residual)
     return ca.densify(unit * now)
 
 

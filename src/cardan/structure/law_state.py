@@ -65,11 +65,11 @@ class ModeLaws:
     def __init__(self, model: Model, formulation: Formulation) -> None:
         self.model, self.formulation = model.unbound, formulation
         laws = tuple(law for element in model.laws for law in element.laws)
-        normal, disc = [-1] * len(laws), [-1] * len(laws)
+        normal, disc = [-1] * len(laws), list[tuple[int, ...]]([()] * len(laws))
         for f in frictions(model):
             for row in f.rows:
                 normal[row] = -1 if f.normal is None else f.normal
-                disc[row] = next((other for other in f.rows if other != row), -1)
+                disc[row] = f.rows if len(f.rows) > 1 else ()
         self.table = LawTable(laws, tuple(normal), tuple(disc))
         self.mode, self.direction, self.closed = (places(model, what) for what in (MODE, DIRECTION, CLOSED))
         self.names = [row.name for row in model.lawful_rows]
@@ -103,8 +103,8 @@ class ModeLaws:
         own, p = self.direction >= 0, p.copy()
         below = np.where(s.phi <= CLOSES, np.maximum(-s.phi, 0.0), 0.0) + self.rounding(q)
         for r, n in enumerate(self.table.normal):
-            if self.table.disc[r] >= 0 and n >= 0:
-                below[:, n] = np.where(found.mode[:, n] > 0.5, self._slow(s, r, time), below[:, n])
+            if self.table.disc[r] and n >= 0:
+                below[:, n] = np.where(found.mode[:, n] > 0.5, self._slow(s, time)[:, r], below[:, n])
         p[:, self.mode] = found.mode
         p[:, self.direction[own]] = np.where(self.table.of(Law.UNILATERAL), below, found.direction)[:, own]
         return p
@@ -155,12 +155,9 @@ class ModeLaws:
         u, friction = s.u, self.table.of(Law.FRICTION)
         holding = independent(s.W, closed)
         contact = np.where(self.table.of(Law.UNILATERAL), (s.phi <= CLOSES) & (u <= RESTS), holding)
-        speed, direction, least = np.abs(u), np.sign(u), np.full_like(u, RESTS)
-        for r, other in enumerate(self.table.disc):
-            if other >= 0:
-                speed[:, r] = np.hypot(u[:, r], u[:, other])
-                direction[:, r] = u[:, r] / np.maximum(speed[:, r], 1e-300)
-                least[:, r] = 2 * self._slow(s, r, time)
+        speed, turns = self.table.size(u), self.table.in_disc
+        direction = np.where(turns, u / np.maximum(speed, 1e-300), np.sign(u))
+        least = np.where(turns, 2 * self._slow(s, time), RESTS)
         rests = friction & (speed <= least)
         touching = np.ones_like(rests)
         for r, n in enumerate(self.table.normal):
@@ -182,9 +179,9 @@ class ModeLaws:
         )
         return choose(self.table, problem)
 
-    def _slow(self, s: LawState, r: int, time: float) -> np.ndarray:
-        """Speed (k,) of a friction row of a disc that a step cannot follow to rest."""
-        return np.maximum(DISC_RESTS, time * np.hypot(s.b[:, r], s.b[:, self.table.disc[r]]))
+    def _slow(self, s: LawState, time: float) -> np.ndarray:
+        """Speeds (k, m) of the friction rows of discs that a step cannot follow to rest."""
+        return np.maximum(DISC_RESTS, time * self.table.size(s.b))
 
     def resting(self, s: LawState) -> tuple[np.ndarray, np.ndarray]:
         """With all rows closed and at rest: where (k,) forces fit, and how well (k,), relative to their size."""
