@@ -32,7 +32,8 @@ class LawMotion:
     """A mechanism with forces `x` (m,), symbols, of its rows with laws, at a state; everything is affine in x.
 
     `parts` are the equations with these forces, `rows` the rows with laws, in the formulation's rates. `vdot` and `lam`
-    are what they solve to: the rates' rates, and the multipliers of the rows `kept`.
+    are what they solve to: the rates' rates, and the multipliers of the rows `kept`. `measured` are the same equations
+    from coordinates of the tree, from which reactions follow, None where `parts` are.
     """
 
     formulation: Formulation
@@ -42,6 +43,7 @@ class LawMotion:
     parts: Parts
     vdot: Matrix
     lam: Matrix
+    measured: Parts | None = None
 
     @property
     def model(self) -> Model:
@@ -71,7 +73,8 @@ class LawMotion:
     @cached_property
     def solution(self) -> Solution:
         """The answer of the mechanism, affine in x."""
-        return Solution(self.formulation, self.parts, self.kept, self.vdot, self.lam, self.power, self.x)
+        at = self.measured or self.parts
+        return Solution(self.formulation, at, self.kept, self.vdot, self.lam, self.power, self.x)
 
     def pressing(self, friction: Friction) -> tuple[Matrix, Matrix]:
         """`R0` (3,) and `R_x` (3, m) of what presses rows of friction, whose length is the normal force, N."""

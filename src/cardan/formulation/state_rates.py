@@ -12,7 +12,8 @@ from typing import Any
 
 from cardan.algebra.matrix import Matrix, column_of, zeros
 from cardan.errors import CardanError, InputError
-from cardan.formulation.dynamics import parts_at, time_of
+from cardan.formulation.coordinates import equations_at_tree, tree_state
+from cardan.formulation.dynamics import time_of
 from cardan.formulation.formulation import Formulation, Parts
 from cardan.formulation.instant import Instant
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
@@ -74,18 +75,21 @@ def state_rates(model: Model) -> Quantity:
 
 
 def rates_of_states(
-    model: Model, parts: Parts, formulation: Formulation, rows: Sequence[int], tree: Inputs, vdot: Matrix, lam: Matrix
-) -> Matrix:
-    """The same with accelerations `vdot` and multipliers `lam` of `rows`, in a formulation's own rates.
+    model: Model, parts: Parts, formulation: Formulation, rows: Sequence[int], inputs: Inputs,
+    unknowns: tuple[Matrix, Matrix, Matrix],
+) -> Matrix:  # fmt: skip
+    """The same at a formulation's own `q`, `v`, where `vdot`, the multipliers of `rows` and forces of laws are unknown.
 
-    `model` is the one with parameters; `parts` are written with symbols for these. `tree` has `q`, `v` and `tau` of the
-    tree, and `t`: what is read of the answer is written at this state, since it is read in the tree's joints.
+    `model` is the one with parameters; `parts` are written with symbols for these.
     """
-    sights = answers_read(model)
-    given = {name: tree[name] for name in ("q", "v", "t")}
+    sights, (vdot, lam, x) = answers_read(model), unknowns
+    there, forces = parts, x if x.numel() else None
+    q, v = tree_state(parts.model, formulation, inputs["q"], inputs["v"], inputs.get("about", inputs["q"]))
+    given = {"q": q, "v": v, "t": inputs["t"]}
     if sights:
-        there = parts if formulation.in_tree else parts_at(parts.model, formulation, tree)
-        given["y"] = Solution(formulation, there, tuple(rows), vdot, lam, zeros(1, 1, vdot)).column(sights)
+        if not formulation.in_tree:
+            there = equations_at_tree(parts.model, formulation, inputs, forces)
+        given["y"] = Solution(formulation, there, tuple(rows), vdot, lam, zeros(1, 1, vdot), forces).column(sights)
     return state_rates(model).graph(parts.model, given)[0]
 
 

@@ -60,7 +60,7 @@ from cardan.structure.assemble import hint_at_degrees, named_state, project_velo
 from cardan.structure.condition import take_as_closed, warn_of_condition
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import parameter_arguments
-from cardan.structure.law_state import NEWTON
+from cardan.structure.law_state import NEWTON, GapError
 from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
 from cardan.structure.rounding import warn_outside
@@ -386,7 +386,9 @@ class Job:
         if has_modes(model):
             rule = getattr(self.integrator, "impact", None) or NEWTON
             step = None if self.integrator.chooses_steps else self.request.step
-            laws = LawTransition(model, self.formulation, states.tau, rule, step)
+            asked = self.request
+            error = GapError() if self.integrator.falls_exactly else GapError(asked.rtol, asked.atol)
+            laws = LawTransition(model, self.formulation, states.tau, rule, step, error)
             transitions = [laws if own is None else Then(own, laws) for own in transitions]
             updates = [((float(self.times[0]), *inner_breaks(self.times, self.breaks)), laws)]
 
@@ -556,7 +558,7 @@ def _with_laws(model: Model, integrator: Integrator, precision: str) -> Model:
     if not integrator.laws:
         raise InputError(
             f"simulate: method {integrator.name!r} knows no hard stops, friction that sticks or locks, and model "
-            f"{model.name!r} has {names}; use 'dormand_prince', 'rk4' or 'moreau'"
+            f"{model.name!r} has {names}; take a built-in one"
         )
     if precision != DOUBLE:
         raise InputError(
