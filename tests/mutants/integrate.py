@@ -223,9 +223,14 @@ MUTANTS: list[Mutant] = [
         ("stack(cross(p, force), force)", "stack(0 * force, force)", "page: the pointer pulls at the origin of a body"),
     ),
     *changes(
+        "results/page/steps.py", "product/test_live_page.py",
+        ("[\"restoring\"] if rule == NEWTON", "[\"force\", \"restoring\"] if rule == NEWTON", "page: forces of Newton's impacts count twice"),
+        ("p[at] = value", "p[at] = p[at]", "page: sampled variables stay as they were"),
+    ),
+    *changes(
         "results/page/program.py", "product/test_live_page.py",
         ("links.sort(key=lambda link: model.joints[link.joint].parent != GROUND)", "links.sort(key=lambda link: model.joints[link.joint].parent == GROUND)", "page: the coupler is held instead of the crank"),
-        ("p[: model.parameters.size] = model.values", "pass", "page: values of free parameters are nominal"),
+        ("p[: len(values)] = values", "pass", "page: values of free parameters are nominal"),
         ("kept = {model.rows[row].name for row in independent_rows(model)} | {coupling.name for coupling in more}", "kept = {model.rows[row].name for row in independent_rows(model)}", "page: nothing is held while loops are closed"),
     ),
     *changes(

@@ -254,7 +254,8 @@ class TracedChange(Transition):
         if act.empty:
             return Jump(at.v, at.p)
         who, slots = act.who, act.slots
-        found: Any = act.kernel(*act.given(at))
+        with np.errstate(all="ignore"):  # what is not finite is refused below
+            found: Any = act.kernel(*act.given(at))
         values = list(found) if isinstance(found, tuple) else [found]
         w = values.pop(0) if slots.rates or slots.whole else np.zeros((len(at.t), 0))
         new = values.pop(0) if slots.parameters else np.zeros((len(at.t), 0))

@@ -10,6 +10,7 @@ import numpy as np
 from cardan.errors import DeviceError, DeviceMemoryError, InputError
 from cardan.integrate.stepper import Arrival, BatchStepper, EnergyNotes, Outcome, Stepper
 from cardan.integrate.transition import Accumulation, Jump, Moment, Transition, grouped
+from cardan.model.pose import LARGEST
 
 
 @dataclass
@@ -147,6 +148,19 @@ class RunSamples:
             if first < self.count[i]:
                 self.count[i], self.outcome[i] = first, Outcome.OPEN_LOOP
                 self.t[i, first:], self.q[i, first:], self.v[i, first:] = np.nan, np.nan, np.nan
+
+    def end_where_unbounded(self, names: Sequence[str]) -> None:
+        """End a system's run before the first sample at which a parameter, of these names, is too large a number."""
+        if self.p is None:
+            return
+        large = np.abs(self.p) > LARGEST  # false for NaN
+        for i in np.flatnonzero(large.any(axis=(1, 2))):
+            first = max(int(np.argmax(large[i].any(axis=1))), 1)
+            name = names[int(np.argmax(large[i, first]))]
+            self.message = f"variable {name!r} grows beyond {LARGEST:g} before t = {self.t[i, first]:.6g} s"
+            self.count[i], self.outcome[i] = first, Outcome.NOT_FINITE
+            self.fill(np.array([i]), np.array([first]))
+            self.p[i, first:] = np.nan
 
     def project_knots(self, stepper: Stepper) -> None:
         """Project the states at breaks onto the constraints."""
@@ -384,9 +398,20 @@ class _Drive:
             new_v[systems], new_p[systems] = jump.v, jump.p
             if jump.failed is not None and jump.failed.any():
                 raise InputError(f"simulate: at t = {t:.6g} s {jump.message}")
+            if t == self.start and jump.impulse is not None:
+                self._record_impacts(q, v, np.array(self.p), jump, systems)
         self.p = new_p
         self.stepper.change(self.alive, new_v, new_p)
         return new_v
+
+    def _record_impacts(self, q: np.ndarray, v: np.ndarray, p: np.ndarray, jump: Jump, systems: np.ndarray) -> None:
+        """Keep the impacts of rows with laws at the start as events of the rows, which are the last of all events."""
+        assert jump.impulse is not None
+        size = np.abs(jump.impulse)
+        for k in np.flatnonzero(size.any(axis=1)):
+            i, row = int(systems[k]), len(self.stops) - size.shape[1] + int(np.argmax(size[k]))
+            after = jump.v[k].copy(), jump.p[k].copy()
+            self.kept.met.append(MetEvent(row, i, self.start, q[i], v[i], p[i], after, jump.impulse[k]))
 
     def _parameters(self, arrival: Arrival) -> np.ndarray:
         """Free parameters (B, np) where the systems are."""

@@ -228,9 +228,9 @@ class BatchStepper:
         """States after one step of lengths `h` from `start`; a failed one has an `outcome` other than EVENT."""
         raise NotImplementedError
 
-    def _law_residual(self) -> np.ndarray:
-        """Largest relative residual (B,) of the laws of rows so far."""
-        return np.zeros(len(self.s["t"]))
+    def law_residual(self, s: States) -> np.ndarray:
+        """Largest relative residual (B,) of the laws of rows so far, in a state."""
+        return np.zeros(len(s["t"]))
 
     def _tree(self, s: States) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates and rates of the tree in a state."""
@@ -392,7 +392,7 @@ class BatchStepper:
             s = chosen_states(s["outcome"] == 0, sample, s)
         q, v = self._tree(s)
         outcome, event, steps = s["outcome"].astype(int), s["event"].astype(int), s["steps"].astype(int)
-        notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"], self._law_residual())
+        notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"], self.law_residual(s))
         p = self.parameters_of(s)[0] if self.parameters else None
         return Arrival(
             s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed, notes=notes, p=p

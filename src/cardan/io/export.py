@@ -142,7 +142,12 @@ def followers(model: Model, joints: set[int]) -> tuple[dict[int, tuple[int, floa
     following: dict[int, tuple[int, float, float]] = {}
     left = []
     for coupling in model.couplings:
-        if coupling.what != "coupling" or len(coupling.joints) != 2 or not joints.issuperset(coupling.joints):
+        if (
+            coupling.what != "coupling"
+            or len(coupling.joints) != 2
+            or coupling.places
+            or not joints.issuperset(coupling.joints)
+        ):
             left.append(coupling)
             continue
         (a, b), (c, d) = coupling.joints, coupling.coefficients

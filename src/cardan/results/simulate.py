@@ -46,7 +46,7 @@ from cardan.model.parameter import STATE
 from cardan.model.values import batch, floats, number, one, shown
 from cardan.on_card import is_device_array
 from cardan.results.energy_balance import EnergyBalance, energy_balance, warn_of_energy
-from cardan.results.failure import require_consistent, require_smooth_motions, why
+from cardan.results.failure import require_consistent, require_smooth_motions, warn_of_undefined_events, why
 from cardan.results.laws import law_statistics
 from cardan.results.progress import Report, progress_bar
 from cardan.results.replay import Replay
@@ -314,6 +314,7 @@ class Job:
                 self.model, self.integrator, self.formulation, self.request, self.times, self.breaks, states.q,
                 states.v, states.tau, states.parameters, int(kept.steps.max()), states.inputs, self.sampled,
             )  # fmt: skip
+        warn_of_undefined_events(self.model.unbound, self.request.events, kept, states.parameters)
         return self.finished(run, states, failures, kept), balance
 
     @property
@@ -384,9 +385,11 @@ class Job:
             return self.integrator.stepper(one, self.formulation, self.request, states.tau)
 
         stepper = make(model) if settled else RowChangingStepper(model, make)
-        return drive(
+        kept = drive(
             stepper, states.q, states.v, self.times, breaks=self.breaks, report=report, **course.arguments
         )  # fmt: skip
+        kept.end_where_unbounded([x.name for x in model.parameters for _ in range(x.size)])
+        return kept
 
     @property
     def changes(self) -> bool:
@@ -522,6 +525,7 @@ def _stored(job: Job, states: _States, path: Any, overwrite: bool, report: Repor
             here = energy_balance(own.trajectory(kept, part, (len(part.q),)), kept, job.integrator, job.request)
             balance = balance.joined(here, lo)
             failures.add(kept, lo)
+            warn_of_undefined_events(model.unbound, job.request.events, kept, part.parameters)
         run = out.finish({"steps": steps, "most_steps": most_steps, **balance.statistics})
         run = job.finished(run, states, failures, kept)
     return warn_of_energy(run, balance, job.integrator, job.request)

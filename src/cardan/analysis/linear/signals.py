@@ -342,7 +342,8 @@ def _energy(s: MovingInstant, inputs: Inputs, element: str) -> Matrix:
 def _force_labels(model: Model, name: str) -> list[tuple[str, str]]:
     force = next(f for f in model.forces if f.name == name)
     if force.kind.on == "joint":
-        units = ["N" if unit == "m/s" else "N m" for unit in model.joints[force.on[0]].kind.v_units]
+        along = force.part_of(model.joints[force.on[0]].kind).v_units
+        units = ["N" if unit == "m/s" else "N m" for unit in along]
         return [("", units[0])] if len(units) == 1 else [(str(k), unit) for k, unit in enumerate(units)]
     return list(zip(WRENCH, WRENCH_UNITS, strict=True))
 
@@ -351,7 +352,7 @@ def _force(s: MovingInstant, inputs: Inputs, name: str) -> Matrix:
     kin, t = kinematics_of_tree(s.model, s.q, s.v), s.t
     force = next(f for f in s.model.forces if f.name == name)
     if force.kind.on == "joint":
-        return force.law(t, *kin.joint(force.on[0]))
+        return force.law(t, *force.picked(*kin.joint(force.on[0])))
     acting = force.law(t, [kin.pose(b) for b in force.on], [kin.twist(b) for b in force.on])
     return [f for b, f in zip(force.on, acting, strict=True) if b != GROUND][-1]
 

@@ -81,7 +81,7 @@ def law_slopes(laws: ModeLaws, at: Moment, given: Impulses, tau: np.ndarray) -> 
 
 def _require_smooth(laws: ModeLaws, at: Moment, given: Impulses) -> None:
     """Refuse impacts whose law is not one of those above."""
-    disc = np.array(laws.table.disc) >= 0
+    disc = laws.table.in_disc
     by_reaction = (given.s.reaction != 0).any(axis=(0, 2, 3))
     slides = (given.found.mode == OPEN) & laws.table.of(Law.FRICTION) & (given.P != 0)
     apart = np.abs(given.P - given.found.x).max(axis=1) > SAME * np.abs(given.P).max(axis=1, initial=1e-300)

@@ -82,9 +82,10 @@ class LawTransition(Transition):
         P = _stopping(s, found.mode == CLOSED)
         steps.append(Impulses.stopping(every, v.copy(), s, P, found.mode == CLOSED))
         v += np.einsum("kij,kj->ki", s.Y, P)
-        wrong = failed | np.logical_not(found.found & found.single)
-        p = laws.with_modes(at.p, found, s, at.q, self.time)
-        return Jump(v, p, wrong, message or laws.why(found, at.q, "forces"), impulse), steps
+        torn = laws.torn(s, found, closed)
+        message = message or laws.why(found, at.q, "forces") or laws.why_torn(s, found, torn)
+        wrong = failed | np.logical_not(found.found & found.single) | torn.any(axis=1)
+        return Jump(v, laws.with_modes(at.p, found, s, at.q, self.time), wrong, message, impulse), steps
 
     def _violated(self, s: LawState, inside: np.ndarray) -> str:
         """Which gap is negative; empty if none is."""

@@ -253,8 +253,8 @@ def _body_rows(kind: str, name: str) -> Iterator[NamedQuantity]:
 
 def _coupling_rows(model: Model, coupling: Coupling) -> Iterator[NamedQuantity]:
     """Force along each of its joints; rate and power where it changes with time."""
-    names = tuple(model.joints[j].name for j in coupling.joints)
-    rates = [model.joints[j].kind.v_units[0] for j in coupling.joints]
+    names = coupling.coordinate_names(model.joints)
+    rates = [model.joints[j].kind.v_units[k] for j, k in coupling.ends]
     units = tuple("N m" if unit == "rad/s" else "N" for unit in rates)
     labels = names if len(names) > 1 else ()
     k = [row.owner for row in model.rows].index(coupling.owner)
@@ -271,7 +271,10 @@ def _coupling_rows(model: Model, coupling: Coupling) -> Iterator[NamedQuantity]:
 
     def rate(run: Trajectory) -> np.ndarray:
         return sum(
-            (c * run.rate(name) for c, name in zip(coupling.coefficients, names, strict=True)),
+            (
+                c * run.rate(model.joints[j].name).reshape(*run.valid.shape, -1)[..., k]
+                for c, (j, k) in zip(coupling.coefficients, coupling.ends, strict=True)
+            ),
             np.zeros(run.valid.shape),
         )
 
