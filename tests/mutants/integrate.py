@@ -118,7 +118,7 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "integrate/alpha/step.py", "product/test_events.py identity/test_alpha.py closed_form/test_alpha_oscillator.py",
-        ("return np.asarray(s[\"vdot\"] + ratio * (s[\"a\"] - s[\"vdot\"]))", "return np.asarray(s[\"a\"])", "alpha keeps `a` where the step's length changes"),
+        ("other = s[\"vdot\"] + ratio * (s[\"a\"] - s[\"vdot\"])", "other = s[\"a\"]", "alpha keeps `a` where the step's length changes"),
     ),
     *changes(
         "integrate/alpha/large.py", "identity/test_large_implicit.py",

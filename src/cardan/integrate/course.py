@@ -18,7 +18,7 @@ from cardan.integrate.modes.transition import LawTransition, Then
 from cardan.integrate.transition import Transition
 from cardan.model.model import Model
 from cardan.model.modes import has_modes
-from cardan.structure.law_state import NEWTON
+from cardan.structure.law_state import NEWTON, GapError
 
 Sampled = tuple[tuple[np.ndarray, Transition], ...]
 """Times, s, and changes of sampled variables."""
@@ -59,7 +59,9 @@ def course_of(
     updates += [(at[at < end].tolist(), transition) for at, transition in sampled]
     if has_modes(model):
         rule = getattr(integrator, "impact", None) or NEWTON
-        laws = LawTransition(model, formulation, tau, rule, None if integrator.chooses_steps else request.step)
+        step = None if integrator.chooses_steps else request.step
+        error = GapError() if integrator.falls_exactly else GapError(request.rtol, request.atol)
+        laws = LawTransition(model, formulation, tau, rule, step, error)
         found = [laws if own is None else Then(own, laws) for own in found]
         updates.append(((start, *inner_breaks(times, breaks)), laws))
     return Course(tuple(found), tuple(updates), tuple(event.action == "stop" for event in request.events))

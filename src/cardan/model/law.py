@@ -127,7 +127,7 @@ def _ends(f: Force) -> list[tuple[str, int, float, Scalar]]:
     ]
 
 
-def _push(f: Force, depth: Any, rate: Any, k: int = 0) -> Any:
+def pushing(f: Force, depth: Any, rate: Any, k: int = 0) -> Any:
     """Force (N or N m) of a compliant stop: of its spring and damper, never pulling."""
     push = f.number("stiffness", k) * depth + f.number("damping", k) * rate
     return where(depth > 0, where(push > 0, push, 0.0), 0.0)
@@ -137,7 +137,7 @@ def _stop(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
     force = zeros(v.shape[0], None, v)
     if "stiffness" in f.numbers:
         for _, k, sign, limit in _ends(f):
-            force[k] = force[k] + sign * _push(f, sign * (expression(limit) - q[k]), -sign * v[k], k)
+            force[k] = force[k] + sign * pushing(f, sign * (expression(limit) - q[k]), -sign * v[k], k)
     return force
 
 
@@ -207,6 +207,11 @@ def _viscous(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
     return -(f["viscous"] * v)
 
 
+def sticks(joint: Joint) -> bool:
+    """Whether friction in a joint can stick: each of its rates is that of a coordinate."""
+    return joint.kind.nq == joint.kind.nv
+
+
 def _lawful_friction(f: Force, joints: Sequence[Joint]) -> LawfulElement:
     joint, places = joints[f.on[0]], coordinates(f, joints)
     depends_on_reaction = "coefficient" in f.numbers or "static_coefficient" in f.numbers
@@ -269,7 +274,7 @@ def _pushed(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Mat
     rate = beta
     for F, twist in zip(forces, twists, strict=True):
         rate = rate - dot(F, twist)
-    push = _push(f, -gap, rate)
+    push = pushing(f, -gap, rate)
     return [F * push for F in forces]
 
 

@@ -539,7 +539,7 @@ def _with_laws(model: Model, integrator: Integrator, precision: str) -> Model:
     if not integrator.laws:
         raise InputError(
             f"simulate: method {integrator.name!r} knows no hard stops, friction that sticks or locks, and model "
-            f"{model.name!r} has {names}; use 'dormand_prince', 'rk4' or 'moreau'"
+            f"{model.name!r} has {names}; take a built-in one"
         )
     if precision != DOUBLE:
         raise InputError(

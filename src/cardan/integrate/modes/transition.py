@@ -16,7 +16,7 @@ from cardan.integrate.transition import Jump, Moment, Transition, unchanged
 from cardan.model.model import Model
 from cardan.model.row import Law
 from cardan.structure.law_choice import CLOSED
-from cardan.structure.law_state import NEWTON, SEQUENTIAL, LawState, law_rows_of
+from cardan.structure.law_state import NEWTON, SEQUENTIAL, GapError, LawState, law_rows_of
 
 PART_OF_STEP = 1.0  # friction in two directions that stops within this part of a fixed step is at rest
 VIOLATED = 1e-7  # m or rad: a state that is this far inside a stop is refused
@@ -25,13 +25,15 @@ VIOLATED = 1e-7  # m or rad: a state that is this far inside a stop is refused
 class LawTransition(Transition):
     """Impacts and changes of modes of a run of a model with modes, whose drives are `tau` (B, nv).
 
-    `rule` is the law of impacts, `step` the length of fixed steps, s, or None.
+    `rule` is the law of impacts, `step` the length of fixed steps, s, or None, `error` that of gaps.
     """
 
     def __init__(
-        self, model: Model, formulation: Formulation, tau: np.ndarray, rule: str = NEWTON, step: float | None = None
-    ) -> None:
+        self, model: Model, formulation: Formulation, tau: np.ndarray, rule: str = NEWTON, step: float | None = None,
+        error: GapError | None = None,
+    ) -> None:  # fmt: skip
         self.laws, self.tau, self.rule = law_rows_of(model, formulation), tau, rule
+        self.error = error or GapError()
         self.time = PART_OF_STEP * (step or 0.0)
 
     def apply(self, at: Moment) -> Jump:
@@ -57,28 +59,29 @@ class LawTransition(Transition):
 
     def _jump(self, at: Moment, bounce: float) -> tuple[Jump, list[Impulses]]:
         laws, v = self.laws, at.v.copy()
-        tau, closed, every = self.tau[at.systems], laws.switched(at.p), np.arange(len(at.v))
-        s = laws.state(at.t, at.q, v, tau, at.p)
-        inside = laws.table.of(Law.UNILATERAL) & (s.phi < -VIOLATED)
+        tau, closed, met = self.tau[at.systems], laws.switched(at.p), self._met(at)
+        every = np.arange(len(v))
+        s = laws.reached(laws.state(at.t, at.q, v, tau, at.p), met)
+        inside = laws.table.of(Law.UNILATERAL) & (s.phi < -VIOLATED) & ~met
         hit, failed = laws.hit(s, closed), np.asarray(inside.any(axis=1) | ~np.isfinite(s.phi).all(axis=1))
         message = laws.nowhere(s) or self._violated(s, inside)
         impulse, steps = np.zeros_like(s.u), []
         if hit.any():
             part = s.of(hit)
-            e = part.restitution if self.rule == SEQUENTIAL else laws.bouncing(part, at.q[hit])
+            e = part.restitution if self.rule == SEQUENTIAL else laws.bouncing(part, at.q[hit], self.error)
             P, found = laws.impact(part, closed[hit], bounce * e, self.rule)
             steps.append(Impulses(every[hit], v[hit], part, P, found, bounce * e, self.rule))
             v[hit] += np.einsum("kij,kj->ki", part.Y, P)
             failed[hit] |= ~found.found
             message, impulse[hit] = message or laws.why(found, at.q[hit], "impulses"), P
-            s = laws.state(at.t, at.q, v, tau, at.p)
-            rest = laws.settling(part, s.of(hit), at.q[hit], not bounce)
+            s = laws.reached(laws.state(at.t, at.q, v, tau, at.p), met)
+            rest = laws.settling(part, s.of(hit), at.q[hit], self.error, not bounce)
             if rest.any():
                 P = _stopping(s.of(hit), rest)
                 steps.append(Impulses.stopping(every[hit], v[hit], s.of(hit), P, rest))
-                v[hit] += np.einsum("kij,kj->ki", s.of(hit).Y, P)
-                s = laws.state(at.t, at.q, v, tau, at.p)
-        found = laws.chosen(s, closed, self.time)
+                v[hit] += np.einsum("kij,kj->ki", part.Y, P)
+                s = laws.reached(laws.state(at.t, at.q, v, tau, at.p), met)
+        found = laws.chosen(s, closed, self.time, laws.ending(s, v, at.p, met))
         P = _stopping(s, found.mode == CLOSED)
         steps.append(Impulses.stopping(every, v.copy(), s, P, found.mode == CLOSED))
         v += np.einsum("kij,kj->ki", s.Y, P)
@@ -86,6 +89,11 @@ class LawTransition(Transition):
         message = message or laws.why(found, at.q, "forces") or laws.why_torn(s, found, torn)
         wrong = failed | np.logical_not(found.found & found.single) | torn.any(axis=1)
         return Jump(v, laws.with_modes(at.p, found, s, at.q, self.time), wrong, message, impulse), steps
+
+    def _met(self, at: Moment) -> np.ndarray:
+        """Rows (k, m) whose events are met: theirs are the last."""
+        m = len(self.laws.table)
+        return at.crossed[:, -m:] if at.crossed.shape[1] else np.zeros((len(at.t), m), dtype=bool)
 
     def _violated(self, s: LawState, inside: np.ndarray) -> str:
         """Which gap is negative; empty if none is."""
