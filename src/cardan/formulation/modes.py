@@ -74,6 +74,12 @@ def law_forces(motion: LawMotion) -> Matrix:
     return ca.densify(unit * now)
 
 
+def mode_equations(motion: LawMotion, held: Matrix) -> Matrix:
+    """Residuals (m,) of rows in their modes: `held` (m,) of a closed one, of an open one `x` less the given force."""
+    mode, direction = modes_of(motion.model, MODE), modes_of(motion.model, DIRECTION)
+    return mode * held + (1 - mode) * (motion.x + friction_sliding(motion, motion.x, direction))
+
+
 def solve_small(A: Matrix, right: Matrix) -> Matrix:
     """`A^-1 right` of a small dense matrix, by elimination with the largest pivot of each column."""
     import casadi as ca
