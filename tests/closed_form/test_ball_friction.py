@@ -87,7 +87,7 @@ def test_a_free_body_loses_its_spin_and_its_speed_each_by_itself() -> None:
     np.testing.assert_allclose(np.linalg.norm(run.v[:, :3], axis=1), np.maximum(1 - 0.5 * run.time, 0), atol=1e-2)
     np.testing.assert_allclose(np.linalg.norm(run.v[:, 3:], axis=1), 5 - 0.75 * run.time, atol=1e-2)
     located = cd.simulate(model, 3.0, v0=[0, 0.6, 0.8, 3.0, 0.0, 4.0], samples=4)
-    assert located.events[0].time == pytest.approx(2.0, rel=1e-7)
+    assert min(abs(e.time - 2.0) for e in located.events) < 1e-6  # others take the direction of sliding anew
     np.testing.assert_allclose(located.v[:, 3:], run.v[:, 3:], atol=1e-2)
 
 
