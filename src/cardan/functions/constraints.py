@@ -262,23 +262,24 @@ def _joint_forces(model: Model, q: np.ndarray, t: ArrayLike) -> tuple[np.ndarray
     along: list[np.ndarray] = []
     coordinates: list[Any] = []
     for j, joint in enumerate(model.joints):
-        own = joint.kind.measure(*_pose_in_joint(model, poses, j))
         link = model.link_of_joint(j)
-        coordinates.append(own if link is None else q[link.q])
+        own = joint.kind.measure(*_pose_in_joint(model, poses, j)) if link is None else q[link.q]
+        coordinates.append(own)
         S, T = (np.asarray(part(own), dtype=float) for part in (joint.kind.S, joint.kind.T))
         along.append(np.linalg.pinv(S).T)  # the forces along the coordinates
         for w in T.T:
             columns.append(([], {j: w}))
     for coupling in model.couplings:
         slopes = coupling.slopes(ca.SX(float(np.asarray(t))), [ca.SX(coordinates[j]) for j in coupling.joints])
-        columns.append(([], {j: float(c) * along[j][:, 0] for j, c in zip(coupling.joints, slopes, strict=True)}))
+        numbers = np.array(ca.evalf(ca.vertcat(*slopes))).ravel()
+        columns.append(([], {j: c * along[j][:, 0] for j, c in zip(coupling.joints, numbers, strict=True)}))
     for constraint in model.constraints:
         at = [_pose(poses, b) for b in constraint.on]
         forces = constraint.written(
             ca.SX(float(np.asarray(t))), [BodyPose(ca.SX(A[:3, :3]), ca.SX(A[:3, 3])) for A in at],
             [ca.SX(6, 1) for _ in at],
         )[0]  # fmt: skip
-        columns.append(([(b, np.array(ca.DM(F)).ravel()) for b, F in zip(constraint.on, forces, strict=True)], {}))
+        columns.append(([(b, np.array(ca.evalf(F)).ravel()) for b, F in zip(constraint.on, forces, strict=True)], {}))
     balance, wrenches = np.zeros((model.nb, 6, len(columns))), np.zeros((len(model.joints), 6, len(columns)))
     for k, (on_bodies, in_joints) in enumerate(columns):
         acting = [(b, _about(_pose(poses, b), w, middle)) for b, w in on_bodies]
