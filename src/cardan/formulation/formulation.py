@@ -302,7 +302,7 @@ def whole_turns_off(kin: Kinematics, coupling: Coupling, phi: Matrix) -> Matrix:
     """A coupling's residual without the jumps of angles that are measured up to whole turns."""
     periods = {j: kin.model.joints[j].kind.periods for j in coupling.joints}
     measured = {
-        j: abs(float(c)) * periods[j][0] / (2 * pi)
+        j: abs(float(c)) * (periods[j][0] / (2 * pi))
         for j, c in zip(coupling.joints, coupling.coefficients, strict=True)
         if c and not kin.counts_turns(j) and len(periods[j]) == 1 and periods[j][0]
     }
