@@ -37,7 +37,7 @@ def test_a_ball_bounces_at_the_times_of_the_series_and_comes_to_rest(ball):
         np.testing.assert_allclose(times[:15], fall * (1 + 2 * e * (1 - e**k) / (1 - e)), rtol=1e-12)
         assert times[-1] == pytest.approx(fall * (1 + e) / (1 - e), rel=1e-8)
     assert run.statistics["event_energy"] == pytest.approx(-2.0 * G * heights.max(), rel=1e-9)
-    assert np.abs(run.q[:, -1]).max() < 1e-14 and not run.v[:, -1].any()
+    assert np.abs(run.q[:, -1]).max() < 1e-14 and np.abs(run.v[:, -1]).max() < 1e-30
     np.testing.assert_allclose(run["floor.force"][:, -1], 2.0 * G, rtol=1e-13)
     np.testing.assert_allclose(run["floor.mode"][:, [0, -1], 0], [[0, 1]] * 3)
     alone = cd.simulate(ball, 8.0, heights[1], samples=9)
@@ -52,8 +52,12 @@ def test_at_a_state_the_forces_follow_from_it(ball):
         cd.forward_dynamics(ball, [0.0], [-1.0])
     with pytest.raises(cd.InputError, match=r"'floor: lower' is violated: its gap is -0.1 m"):
         cd.simulate(ball, 1.0, [-0.1])
-    with pytest.raises(cd.InputError, match=r"'gear' knows no hard stops.*'floor'; use 'dormand_prince'"):
-        cd.simulate(ball, 1.0, method="gear")
+
+    class Own(cd.Gear):
+        name, laws = "own", ""
+
+    with pytest.raises(cd.InputError, match=r"'own' knows no hard stops.*'floor'; take a built-in one"):
+        cd.simulate(ball, 1.0, method=Own())
     with pytest.raises(cd.ModelError, match=r"equilibrium: .* 'floor', whose forces depend"):
         cd.equilibrium(ball)
 

@@ -49,6 +49,78 @@ def test_solutions_obey_every_law(problem: ca.Function, seed: int) -> None:
         assert -force @ slip >= bound * np.linalg.norm(slip) - 1e-7 * size**2
 
 
+def test_rows_that_depend_on_one_another_share_a_solution() -> None:
+    """More rows than freedoms: a contact, stops, locks and friction of random problems of rank 2 to 6 of 8."""
+    W, b, mu, c, x0 = (ca.SX.sym(name, *shape) for name, shape in DEPENDENT.items())
+    friction = [FrictionRows((1,), 0.0, mu, 0), FrictionRows((5,), c)]
+    problem = Complementarity(W, b, (0, 2, 3), (4, 6, 7), friction)
+    x, left = problem.iteration(x0)
+    step = ca.Function("step", [W, b, mu, c, x0], [x, ca.sqrt(left / problem.scale(x))])
+    found = 0
+    for seed in range(100):
+        rng = np.random.default_rng(seed)
+        A = rng.standard_normal((2 + seed % 5, 8))
+        values = A.T @ A, A.T @ rng.standard_normal(len(A)), rng.uniform(0, 0.7), rng.uniform(0, 1)
+        force, left = np.zeros(8), 1.0
+        for _ in range(60):
+            if left > 1e-10:
+                force, left = (np.array(y).ravel() for y in step(*values, force))
+        if left > 1e-10:
+            continue
+        u, size = values[1] + values[0] @ force, np.abs(force).max() + np.abs(values[1]).max()
+        assert np.abs(u[[4, 6, 7]]).max() < 1e-8 * size
+        assert (force[[0, 2, 3]] >= 0).all() and (u[[0, 2, 3]] > -1e-8 * size).all()
+        assert np.abs(force * u)[[0, 2, 3]].max() < 1e-8 * size**2
+        for row, bound in ((1, values[2] * force[0]), (5, values[3])):
+            assert abs(force[row]) <= bound + 1e-8 * size
+            assert -force[row] * u[row] >= bound * abs(u[row]) - 1e-7 * size**2
+        found += 1
+    assert found >= 97
+
+
+DEPENDENT = {"W": (8, 8), "b": (8,), "mu": (1,), "c": (1,), "x": (8,)}
+
+
+def test_a_stop_a_lock_and_a_latch_may_close_at_once() -> None:
+    """Rows that say the same, or nothing; what is left of an impact after its first part may be rounding alone."""
+    m = cd.Mechanism("held")
+    m.body("arm", mass=1.0, com=(0.3, 0, 0.1), inertia=(0.1, 0.2, 0.3))
+    m.body("slide", mass=2.0, com=(0.1, 0.2, 0), inertia=(0.3, 0.2, 0.25))
+    m.joint("turn", cd.Revolute(axis=(0, 1, 0)), "ground", "arm")
+    m.joint("out", cd.Prismatic(axis=(1, 0, 0)), "arm", "slide", at=(0.5, 0, 0))
+    m.stop("stop", "turn", lower=0.0, restitution=0.4)
+    m.lock("lock", "turn", closed=True)
+    m.latch("latch", "ground", "slide", closed=True)
+    model, rng = m.build(), np.random.default_rng(1)
+    q, v = rng.standard_normal((2, 500, 2))
+    for rule in RULES:
+        after, _, left = after_impact(model, q, v, np.ones(8), rule)
+        assert left.max() < 1e-12 and np.abs(after).max() < 1e-12
+    assert cd.check(model, states=8).passed
+
+
+def test_friction_in_three_directions_opposes_what_slides() -> None:
+    """A ball of friction beside a stop and other friction; its bound by a normal force is a cone in four dimensions."""
+    W, b, mu, c = (
+        ca.SX.sym(name, *shape) for name, shape in {**DEPENDENT, "W": (6, 6), "b": (6,)}.items() if name != "x"
+    )
+    friction = [FrictionRows((1, 2, 3), c, mu, 0), FrictionRows((5,), c)]
+    problem = Complementarity(W, b, (0, 4), (), friction)
+    x, left = solved(problem)
+    graph = ca.Function("problem", [W, b, mu, c], [x, problem.rate(x), left])
+    slides = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        A, coefficient, constant = rng.standard_normal((7, 6)), rng.uniform(0, 0.4), rng.uniform(0, 1)
+        x, u, left = (np.array(y).ravel() for y in graph(A.T @ A, A.T @ rng.standard_normal(7), coefficient, constant))
+        assert left < 1e-9 and x[0] >= 0 and u[0] > -1e-9
+        force, slip, bound = x[1:4], u[1:4], constant + coefficient * x[0]
+        assert np.linalg.norm(force) <= bound * (1 + 1e-9)
+        assert -force @ slip >= bound * np.linalg.norm(slip) - 1e-8
+        slides += np.linalg.norm(slip) > 1e-6
+    assert 10 < slides < 60
+
+
 def falling_rod() -> cd.Model:
     """A rod in the plane whose ends touch the floor with friction, and whose spin a stop with friction holds."""
     m = cd.Mechanism("rod")

@@ -203,12 +203,16 @@ MUTANTS: list[Mutant] = [
         ("return where(gains, x + ca.fmin(ca.fmax(s, 0), 1) * d, y)", "return y", "impacts may gain energy"),
         ("return first.b + e * ca.fmin(u, 0), bounds", "return first.b, bounds", "Newton's impacts without restitution"),
         ("return y if rule == NEWTON else x + bounds.restitution * x + y", "return y if rule == NEWTON else x + y", "Poisson's impacts give nothing back"),
-        ("R0.append(0 * at_rest if change is None else at_rest)", "R0.append(0 * at_rest)", "friction by reactions without what loads make of them"),
+        ("[(f.R0 if finite else 0 * f.R0, f.R)", "[(0 * f.R0, f.R)", "friction by reactions without what loads make of them"),
     ),
     *changes(
         "formulation/modes.py", "closed_form/test_modes.py agreement/test_laws_in_formulations.py",
+        ("motion.rows.phi[k] + d[k] + TINY", "motion.rows.phi[k] + TINY", "a short flight from below zero is missed"),
+        ("= d * own.level(x)", "= d * own.constant", "sliding friction without the normal force"),
+    ),
+    *changes(
+        "formulation/law_motion.py", "closed_form/test_modes.py agreement/test_laws_in_formulations.py",
         ("return dot(self.x, self.rows.J @ self.parts.rates)", "return 0 * dot(self.x, self.rows.J @ self.parts.rates)", "friction's work is not in the energy balance"),
-        ("at.rows.phi[k] + d[k] + TINY", "at.rows.phi[k] + TINY", "a short flight from below zero is missed"),
-        ("return at.x[f.normal]", "return 0 * at.x[f.normal]", "sliding friction without the normal force"),
+        ("every[row] = self.lam[k]", "every[row] = 0 * self.lam[k]", "reactions that press friction without those of loops"),
     ),
 ]  # fmt: skip

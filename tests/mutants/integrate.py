@@ -118,7 +118,7 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "integrate/alpha/step.py", "product/test_events.py identity/test_alpha.py closed_form/test_alpha_oscillator.py",
-        ("return np.asarray(s[\"vdot\"] + ratio * (s[\"a\"] - s[\"vdot\"]))", "return np.asarray(s[\"a\"])", "alpha keeps `a` where the step's length changes"),
+        ("other = s[\"vdot\"] + ratio * (s[\"a\"] - s[\"vdot\"])", "other = s[\"a\"]", "alpha keeps `a` where the step's length changes"),
     ),
     *changes(
         "integrate/alpha/large.py", "identity/test_large_implicit.py",
@@ -207,11 +207,13 @@ MUTANTS: list[Mutant] = [
         ("dh = np.where((step.ends == FIXED_END)[:, None], -dt, 0.0)", "dh = np.zeros_like(dt)", "after an event, a step to a fixed time has a constant length"),
         ("dh = -dg / g[\"rate\"][:, None]", "dh = -dg", "the event's rate along the motion is left out"),
         ("after[\"t\"] = wt + t - np.where(step.ends == FIXED_END, wh, 0.0)", "after[\"t\"] = wt + t", "backward, a step to a fixed time has a constant length"),
-        ("sums[1][met] += mu[:, None] * g[\"p\"]", "pass", "the event's own parameters are left out"),
+        ("total[met] += mu[:, None] * g[name]", "pass", "the event's own parameters are left out"),
+        ("bar[\"t\"][rows] += t[:, 0]", "pass", "backward, that a jump depends on time is left out"),
+        ("after = x @ np.swapaxes(D, 1, 2)", "after = x[..., 1 + self.nv :]", "a jump is not differentiated"),
     ),
     *changes(
         "integrate/explicit/derivative.py", MOTION,
-        ("return (\"q\", \"v\", \"a\") if self.tableau.adaptive else (\"q\", \"v\")", "return (\"q\", \"v\")", "accelerations are not carried from step to step"),
+        ("return (*self.place[1:], *([\"a\"] if self.tableau.adaptive else []))", "return self.place[1:]", "accelerations are not carried from step to step"),
         ("seen = [where(active, y, 0.0) for y in w]", "seen = w", "systems with fewer steps in a block count some twice"),
         ("near - ca.fmax(last - near, 0.0)", "near", "a singular position between two steps is not seen"),
     ),
@@ -221,9 +223,14 @@ MUTANTS: list[Mutant] = [
         ("stack(cross(p, force), force)", "stack(0 * force, force)", "page: the pointer pulls at the origin of a body"),
     ),
     *changes(
+        "results/page/steps.py", "product/test_live_page.py",
+        ("[\"restoring\"] if rule == NEWTON", "[\"force\", \"restoring\"] if rule == NEWTON", "page: forces of Newton's impacts count twice"),
+        ("p[at] = value", "p[at] = p[at]", "page: sampled variables stay as they were"),
+    ),
+    *changes(
         "results/page/program.py", "product/test_live_page.py",
         ("links.sort(key=lambda link: model.joints[link.joint].parent != GROUND)", "links.sort(key=lambda link: model.joints[link.joint].parent == GROUND)", "page: the coupler is held instead of the crank"),
-        ("p[: model.parameters.size] = model.values", "pass", "page: values of free parameters are nominal"),
+        ("p[: len(values)] = values", "pass", "page: values of free parameters are nominal"),
         ("kept = {model.rows[row].name for row in independent_rows(model)} | {coupling.name for coupling in more}", "kept = {model.rows[row].name for row in independent_rows(model)}", "page: nothing is held while loops are closed"),
     ),
     *changes(

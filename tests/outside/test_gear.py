@@ -76,10 +76,13 @@ def test_slider_crank_of_SUNDIALS(formulation: str, form: str) -> None:
 
 @pytest.mark.parametrize(
     ("formulation", "rtol", "atol", "bound"),
-    [("spatial", 1e-8, 1e-10, 1e-3), ("spatial", 1e-11, 1e-12, 1e-6), ("points", 1e-10, 1e-12, 1e-3)],
+    [("spatial", 1e-8, 1e-10, 3e-3), ("spatial", 1e-11, 1e-12, 3e-6), ("points", 1e-10, 1e-12, 3e-3)],
 )
 def test_windows_pass_their_flat_positions(formulation: str, rtol: float, atol: float, bound: float) -> None:
-    """Two windows for 10 s: ten times flat, where constraints depend on one another and motions could part."""
+    """Two windows for 10 s: ten times flat, where constraints depend on one another and motions could part.
+
+    Each flat position magnifies rounding, which differs from processor to processor.
+    """
     model = mechanisms.n_four_bar(2).build()
     together = np.array([1.0 if name.startswith("A") else -1.0 for name in model.coordinate_names])
     table = np.array(read("n_four_bar.json")["t_B0x_B0y_vx_vy"]["2"])

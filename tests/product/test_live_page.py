@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -216,6 +217,61 @@ def test_hands_on(tab: Any) -> None:
     moved = tab.evaluate(place)
     assert np.hypot(moved[0] - x, moved[1] - y) > 20
     assert tab.evaluate("cardan.simulation.state.pull") is None
+
+
+# Stops, friction, contacts, locks; states and samples.
+
+
+def clapper() -> cd.Model:
+    """A four-bar linkage whose crank has a stop, friction by the reaction of its pin, and a regulator with a state."""
+    m = mechanisms.four_bar()
+    m.stop("buffer", "A", upper=2.0, restitution=0.4)
+    m.friction("pin", "A", coefficient=0.2, radius=0.05, stick=True)
+    m.controller("servo", "A", cd.PID(kp=40.0, ki=30.0, kd=4.0, limits=30.0))
+    return m.build()
+
+
+def bowling() -> cd.Model:
+    """A ball that falls, bounces, slips in two directions, and is driven by a sampled law with a delay."""
+    r, m = 0.1, cd.Mechanism("bowling")
+    m.body("ball", mass=3.0, inertia=(0.4 * 3.0 * r**2,) * 3)
+    m.joint("free", cd.Free(), m.ground, "ball", start=(0, 0, 2 * r, 1, 0, 0, 0))
+
+    def sliding(t: Any, poses: Any, twists: Any) -> Any:
+        R, w, v = poses[0].rotation, twists[0][:3], twists[0][3:]
+        return (R @ v + ca.cross(R @ w, ca.vertcat(0, 0, -r)))[:2]
+
+    m.contact("lane", ["ball"], gap=lambda t, poses, twists: poses[0].position[2] - r, tangent=sliding, friction=0.3,
+              restitution=0.3)  # fmt: skip
+    m.controller("push", [], lambda s: {"ball": [0, 0, 0, -s.velocity("ball")[0], 0, 0]}, bodies=["ball"], every=0.05,
+                 delay=0.05)  # fmt: skip
+    return m.build()
+
+
+def test_steps_with_laws_are_those_of_the_kernels(tab: Any) -> None:
+    """Of a linkage with a stop, friction by a reaction and a state; of a ball with impacts, slipping and samples."""
+    script = """async ([about, times]) => {
+      const other = await cardan.simulation.makeSimulator(about);
+      const now = () => ({ ...other.state(), laws: other.laws().map(({ does }) => does) });
+      return times.map((dt) => ({ ...other.advance(dt), ...now() }));
+    }"""
+    for model, q, v, given, known, words in (  # of the forces: at rest in the buffer, what it and the pin give together
+        (clapper(), *cd.assemble(clapper()), {"servo.reference": 2.5}, [[-1, 1]], ["closed", "sticks"]),
+        (bowling(), bowling().start(), [0.0, 3.0, 0.0, 1.0, 0.5, 0.0], {}, np.eye(3), ["sticks"]),
+    ):
+        run = cd.simulate(model.at(given), 0.61, q, v, method="moreau", step=5e-4, samples=[0.0, 0.2, 0.59, 0.6, 0.61])
+        found = plain(tab, script, [page_program(run).description, [0.2, 0.39, 0.01]])
+        for k, at in ((0, 1), (1, 2), (2, 3)):
+            assert found[k]["ok"], found[k]["message"]
+            for name, now in (("q", run.q), ("v", run.v)):
+                scale = max(np.abs(now).max(), 1.0)
+                np.testing.assert_allclose(found[k][name], now[at], rtol=0, atol=1e-12 * scale, err_msg=name)
+            np.testing.assert_allclose(found[k]["p"][: model.parameters.size], run.parameters[at], rtol=0, atol=1e-11)
+        forces = np.concatenate([np.atleast_1d(run[f"{law.name}.force"][2]) for law in model.laws])
+        np.testing.assert_allclose(
+            np.dot(known, found[1]["forces"]), np.dot(known, forces), rtol=1e-3, atol=0.01
+        )  # a step apart
+        assert found[1]["laws"] == words
 
 
 def test_large_trees_are_looped(tab: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@
 
     unilateral   x >= 0,  u >= 0,  x u = 0             a row that is not active has x = 0
     switched     u = 0                                 while it is active, else x = 0
-    friction     |x| <= c,  u = 0 or x = -c u / |u|    one row, or two as a disc; c = constant + coefficient N(x)
+    friction     |x| <= c,  u = 0 or x = -c u / |u|    one row, or several as a disc; c = constant + coefficient N(x)
 
 `N` is the force of a unilateral row, or the length of a vector that is affine in x. An iteration is a sweep of block
 Gauss-Seidel, which always leads on where a solution exists without friction, and a step of Newton's method on the
@@ -17,17 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 from cardan.algebra.matrix import Matrix, Scalar, where
 
+NO_ANSWER = 1e-12  # size of a row that no force moves, because others hold or drive it: any rate slides
 SMALL_PIVOT = 1e-10  # of rows that are scaled to one on the diagonal: less means that they depend on one another
+SHARE = 1e-8  # added to the diagonal of a disc that sticks: of rows that depend on one another the smallest force
 TINY = 1e-300
 
 
 @dataclass(frozen=True)
 class FrictionRows:
-    """Rows of friction that share a bound `constant + coefficient N`: one, or two as a disc.
+    """Rows of friction that share a bound `constant + coefficient N`: one, or several as a disc or a ball.
 
     `N` is the force of the row `normal`; or `|R0 + R x|`, with `R0` (3,) and `R` (3, m), if they are given.
     """
@@ -43,16 +46,27 @@ class FrictionRows:
         """The bound at x, and its derivative (1, m)."""
         import casadi as ca
 
-        slope = ca.SX(1, x.shape[0])
+        N, slope = self.force(x), ca.SX(1, x.shape[0])
         if self.normal is not None:
-            push = x[self.normal]
-            slope[self.normal] = where(push > 0, self.coefficient, 0.0)
-            return self.constant + self.coefficient * where(push > 0, push, 0.0), slope
+            slope[self.normal] = where(N > 0, self.coefficient, 0.0)
+            return self.constant + self.coefficient * where(N > 0, N, 0.0), slope
         if self.R is None or self.R0 is None:
             return self.constant + slope[0], slope
-        reaction = self.R0 + self.R @ x
-        N = ca.sqrt(ca.sumsqr(reaction) + TINY)
-        return self.constant + self.coefficient * N, self.coefficient * (reaction.T @ self.R) / N
+        return self.level(x), self.coefficient * ((self.R0 + self.R @ x).T @ self.R) / N
+
+    def level(self, x: Matrix) -> Scalar:
+        """The bound at x where the row `normal`, if there is one, pushes."""
+        return self.constant + self.coefficient * self.force(x)
+
+    def force(self, x: Matrix) -> Scalar:
+        """`N` at x."""
+        import casadi as ca
+
+        if self.normal is not None:
+            return x[self.normal]
+        if self.R is None or self.R0 is None:
+            return 0.0
+        return ca.sqrt(ca.sumsqr(self.R0 + self.R @ x) + TINY)
 
     @property
     def is_constant(self) -> bool:
@@ -70,6 +84,8 @@ class Complementarity:
     switched: Sequence[int] = ()
     friction: Sequence[FrictionRows] = ()
     active: Matrix | None = None
+    before: Matrix | None = None
+    """Rates (m,) whose rounding is in `b`; None if `b` is of their size."""
     size: Matrix = field(init=False)
     """The diagonal of `W`, never zero."""
 
@@ -78,7 +94,8 @@ class Complementarity:
         import casadi as ca
 
         D = ca.diag(self.W)
-        object.__setattr__(self, "size", ca.vertcat(*(where(D[k] > 0, D[k], 1.0) for k in range(D.shape[0]))))
+        size = ca.vertcat(*(where(D[k] > 0, D[k], NO_ANSWER) for k in range(D.shape[0])))
+        object.__setattr__(self, "size", size)
 
     @property
     def m(self) -> int:
@@ -121,22 +138,26 @@ class Complementarity:
             return [ca.fmin(ca.fmax(x[i] - u[i] / self.size[i], -c), c)]
         z, length = self._disc(x, u, rows)
         shorter = where(length > c, c / (length + TINY), 1.0)
-        return [shorter * z[0], shorter * z[1]]
+        return [shorter * z[k] for k in range(len(rows))]
 
     def _disc(self, x: Matrix, u: Matrix, rows: Sequence[int]) -> tuple[Matrix, Matrix]:
-        """`x - u / w` of two rows, and its length; `w` is the largest stiffness of the two together."""
+        """`x - u / w` of the rows of a disc, and its length; `w` is not less than their largest stiffness together."""
         import casadi as ca
 
         z = x[list(rows)] - u[list(rows)] / self._stiffness(rows)
         return z, ca.sqrt(ca.sumsqr(z))
 
     def _stiffness(self, rows: Sequence[int]) -> Matrix:
-        """Largest eigenvalue of `W` of two rows."""
+        """Largest eigenvalue of `W` of two rows; of n, a bound from the mean and the spread of all eigenvalues.
+
+        H. Wolkowicz, G. P. H. Styan, Linear Algebra Appl. 29 (1980) 471-506.
+        """
         import casadi as ca
 
-        i, k = rows
-        half, apart = (self.size[i] + self.size[k]) / 2, (self.size[i] - self.size[k]) / 2
-        return half + ca.sqrt(apart * apart + self.W[i, k] * self.W[i, k])
+        n, sizes = len(rows), self.size[list(rows)]
+        mean = ca.sum1(sizes) / n
+        spread = ca.sumsqr(sizes - mean) + sum(2 * self.W[i, k] ** 2 for i, k in combinations(rows, 2))
+        return mean + ca.sqrt((n - 1) / n * spread)
 
     @property
     def blocks(self) -> list[tuple[tuple[int, ...], FrictionRows | None]]:
@@ -202,10 +223,11 @@ class Complementarity:
         return largest
 
     def scale(self, x: Matrix) -> Matrix:
-        """What `residual` is compared with: the largest of `W_ii x_i^2` and `b_i^2 / W_ii`."""
+        """What `residual` is compared with: the largest of `W_ii x_i^2`, `b_i^2 / W_ii` and that of rates before."""
         import casadi as ca
 
-        return ca.fmax(ca.mmax(self.size * x * x), ca.mmax(self.b * self.b / self.size))
+        rates = self.b if self.before is None else ca.fmax(ca.fabs(self.b), ca.fabs(self.before))
+        return ca.fmax(ca.mmax(self.size * x * x), ca.mmax(rates * rates / self.size))
 
     def newton(self, x: Matrix) -> Matrix:
         """X after one step of Newton's method."""
@@ -233,10 +255,11 @@ class Complementarity:
             sticks, n = length <= c, z / (length + TINY)
             both = ca.vertcat(*(_unit(m, i) for i in rows))
             W = self.W[list(rows), :]
-            across = (c / (length + TINY)) * (ca.SX.eye(2) - n @ n.T)
+            held = W / w + SHARE * both
+            across = (c / (length + TINY)) * (ca.SX.eye(len(rows)) - n @ n.T)
             slips = both - n @ slope - across @ (both - W / w)
             for k, i in enumerate(rows):
-                G[i, :] = where(sticks, W[k, :] / w, slips[k, :])
+                G[i, :] = where(sticks, held[k, :], slips[k, :])
                 r[i] = where(sticks, -u[i] / w, c * n[k] - x[i])
         return x + _solved(G, r)
 
@@ -244,7 +267,7 @@ class Complementarity:
         """X after two sweeps and, where they leave less, one or two steps of Newton's method; and the residual."""
         swept = self.sweep(x)
         if self.is_direct:
-            return swept, type(x)(1, 1)
+            return swept, self.residual(swept)
         swept = self.sweep(swept)
         jumped = self.newton(swept)
         best, least = swept, self.residual(swept)

@@ -1,12 +1,4 @@
-"""The small dense problem of rows with laws (`model.law`), with the other rows solved as always.
-
-With the equality rows solved, accelerations are affine in the forces x (m,) of the rows with laws, and so are the
-reactions of joints:
-
-    a = a0 + Y x        J_c a - gamma_c = b + W x        W = J_c Y (m, m)        R = R0 + R_x x
-
-The same `Y` and `W` serve impulses P: `v+ = v- + Y P`, `u+ = u- + W P`. All is written in the tree's coordinates, in
-which every formulation has the same motion; `algebra.complementarity` solves it.
+"""Impacts of rows with laws, and the bounds of friction in a problem (`algebra.complementarity`), as numbers.
 
 An impact solves for impulses P of the rows that are closed:
 
@@ -29,13 +21,11 @@ import numpy as np
 
 from cardan.algebra.complementarity import Complementarity, FrictionRows
 from cardan.algebra.matrix import Matrix, dot, where
-from cardan.formulation.dynamics import parts_at, time_port
-from cardan.formulation.formulation import Parts
-from cardan.formulation.law_forces import holding_force, with_law_forces
+from cardan.formulation.dynamics import law_motion_at, parts_at, time_port
+from cardan.formulation.law_motion import REACTION, Friction, LawMotion, frictions, restitutions, rows_of
 from cardan.formulation.quantity import Inputs, Quantity, fixed
-from cardan.formulation.rows import Rows
 from cardan.formulation.spatial import SPATIAL
-from cardan.model.law import AT_REST, LawfulElement
+from cardan.model.law import AT_REST
 from cardan.model.model import Model
 from cardan.model.row import Law
 
@@ -46,83 +36,6 @@ CLOSING = 1e-9  # m/s or rad/s: contacts that close slower are at rest
 DISC_SWEEPS = 8
 NEWTON, POISSON = RULES = ("newton", "poisson")
 SEQUENTIAL = "sequential"  # Newton's law, one contact after the other
-
-
-@dataclass(frozen=True)
-class LawfulMotion:
-    """How a mechanism in the tree's coordinates answers to the forces x of its rows with laws.
-
-    `a0` (nv,) and `lam0` are accelerations and multipliers of the rows `kept` for x = 0; `Y` (nv, m) and `L` what a
-    unit of each force adds to them.
-    """
-
-    parts: Parts
-    kept: tuple[int, ...]
-    rows: Rows
-    a0: Matrix
-    lam0: Matrix
-    Y: Matrix
-    L: Matrix
-
-    @property
-    def W(self) -> Matrix:
-        """Delassus' matrix (m, m): what forces x add to `J_c a`."""
-        return self.rows.J @ self.Y
-
-    @property
-    def b(self) -> Matrix:
-        """`J_c a0 - gamma_c` (m,)."""
-        return self.rows.J @ self.a0 - self.rows.gamma
-
-    def wrenches(self, x: Matrix) -> Matrix:
-        """Wrench (number of joints, 6) of every joint on its child at M, with forces x (m,)."""
-        import casadi as ca
-
-        parts, lam = self.parts, self.lam0 + self.L @ x
-        every = ca.SX(len(parts.rows), 1)
-        for k, row in enumerate(self.kept):
-            every[row] = lam[k]
-        return SPATIAL.wrenches(
-            replace(parts, loads=with_law_forces(parts.kin, parts.loads, x)), self.a0 + self.Y @ x, every
-        )
-
-    def reaction(self, j: int) -> tuple[Matrix, Matrix]:
-        """`R0` (3,) and `R_x` (3, m) of joint j: the force of its constraint on its child; not along a slide."""
-        import casadi as ca
-
-        parts, m = self.parts, len(self.rows)
-        x = ca.SX.sym("x", m)
-        force = holding_force(parts.model, j, self.wrenches(x))
-        found = ca.substitute([force, ca.jacobian(force, x)], [x], [ca.SX.zeros(m)])
-        return found[0], found[1]  # derivatives of tables, which are zero, may be multiplied by x
-
-
-def lawful_motion(
-    parts: Parts, kept: Sequence[int], f: Matrix | None = None, gamma: Matrix | None = None
-) -> LawfulMotion:
-    """The answer in the tree's coordinates at `parts`; other right sides `f` (nv,), `gamma` of the rows kept."""
-    import casadi as ca
-
-    rows = SPATIAL.lawful_rows(parts.kin, parts.loads, parts.model.nv)
-    m = len(rows)
-    f = parts.f if f is None else f
-    gamma = parts.rows.kept(kept).gamma if gamma is None else gamma
-    a, lam = SPATIAL.solve_for(parts, kept, ca.horzcat(f, rows.J.T), ca.horzcat(gamma, ca.SX(len(kept), m)))
-    return LawfulMotion(parts, tuple(kept), rows, a[:, 0], lam[:, 0], a[:, 1:], lam[:, 1:])
-
-
-def row_numbers(model: Model) -> list[tuple[LawfulElement, list[int]]]:
-    """The lawful elements with the numbers of their rows."""
-    found, first = [], 0
-    for law in model.laws:
-        found.append((law, list(range(first, first + len(law.rows)))))
-        first += len(law.rows)
-    return found
-
-
-def rows_of(model: Model, law: Law) -> list[int]:
-    """Numbers of the rows with a law."""
-    return [k for element, rows in row_numbers(model) for k, own in zip(rows, element.laws, strict=True) if own is law]
 
 
 def has_restitution(model: Model) -> bool:
@@ -146,22 +59,30 @@ class Bounds:
     R: Matrix
     restitution: Matrix
 
-    def problem(self, model: Model, W: Matrix, b: Matrix, active: Matrix) -> Complementarity:
-        """The problem of these rows."""
+    def problem(
+        self, model: Model, W: Matrix, b: Matrix, active: Matrix, before: Matrix | None = None
+    ) -> Complementarity:
+        """The problem of these rows; `before` are their rates before the impact, which are not in `b` of a part."""
         friction, reactions = [], 0
-        for k, (law, rows) in enumerate((law, rows) for law, rows in row_numbers(model) if law.friction_rows):
-            own = tuple(rows[i] for i in law.friction_rows)
-            normal = None if law.normal is None else rows[law.normal]
-            of_joint: dict[str, Any] = {}
-            if law.joint is not None:
-                at = slice(3 * reactions, 3 * reactions + 3)
-                of_joint, reactions = {"R0": self.R0[at], "R": self.R[at, :]}, reactions + 1
-            friction.append(FrictionRows(own, self.constant[k], self.coefficient[k], normal, **of_joint))
+        for k, f in enumerate(frictions(model)):
+            R0 = R = None
+            if f.joint is not None:
+                at = slice(REACTION * reactions, REACTION * (reactions + 1))
+                R0, R, reactions = self.R0[at], self.R[at, :], reactions + 1
+            friction.append(FrictionRows(f.rows, self.constant[k], self.coefficient[k], f.normal, R0, R))
         unilateral, switched = rows_of(model, Law.UNILATERAL), rows_of(model, Law.SWITCHED)
-        return Complementarity(W, b, unilateral, switched, friction, active)
+        return Complementarity(W, b, unilateral, switched, friction, active, before)
+
+    @staticmethod
+    def sizes(model: Model) -> dict[str, tuple[int, ...]]:
+        """Shapes of the columns."""
+        m, every = len(model.lawful_rows), frictions(model)
+        pressed = REACTION * sum(f.joint is not None for f in every)
+        n = (len(every),)
+        return {"constant": n, "coefficient": n, "R0": (pressed,), "R": (pressed, m), "restitution": (m,)}
 
 
-def bounds_at(motion: LawfulMotion, u: Matrix, change: Matrix | None) -> Bounds:
+def bounds_at(motion: LawMotion, u: Matrix, change: Matrix | None) -> Bounds:
     """The bounds of friction at rates u (m,) of the rows.
 
     `change` (m,) is what loads change of the rates in a step; None is an impact, in which forces that are finite do
@@ -169,27 +90,21 @@ def bounds_at(motion: LawfulMotion, u: Matrix, change: Matrix | None) -> Bounds:
     """
     import casadi as ca
 
-    model = motion.parts.model
-    constant, coefficient, R0, R = [], [], [ca.SX(0, 1)], [ca.SX(0, len(motion.rows))]
-    e = ca.SX(len(motion.rows), 1)
-    for law, rows in row_numbers(model):
-        for k, own in zip(rows, law.laws, strict=True):
-            if own is Law.UNILATERAL:
-                e[k] = law.number("restitution")
-        if not law.friction_rows:
-            continue
-        sliding = [rows[i] for i in law.friction_rows]
-        speed = ca.fabs(u[sliding[0]]) if len(sliding) == 1 else ca.sqrt(ca.sumsqr(u[sliding]))
-        if change is not None:
-            speed = where(speed <= SLOW * ca.norm_1(change[sliding]), AT_REST / 2, speed)
-        constant.append(0.0 if change is None else law.constant_bound(speed))
-        coefficient.append(law.coefficient(speed))
-        if law.joint is not None:
-            at_rest, of_force = motion.reaction(law.joint)
-            R0.append(0 * at_rest if change is None else at_rest)
-            R.append(of_force)
-    return Bounds(ca.vertcat(ca.SX(0, 1), *constant), ca.vertcat(ca.SX(0, 1), *coefficient), ca.vertcat(*R0),
-                  ca.vertcat(*R), e)  # fmt: skip
+    def speed(f: Friction) -> Matrix:
+        found = f.size(u)
+        if change is None:
+            return found
+        return where(found <= SLOW * ca.norm_1(change[list(f.rows)]), AT_REST / 2, found)
+
+    every, finite = motion.bounds(speed), change is not None
+    pressed = [(f.R0 if finite else 0 * f.R0, f.R) for f in every if f.R0 is not None and f.R is not None]
+    return Bounds(
+        ca.vertcat(ca.SX(0, 1), *(f.constant if finite else 0.0 for f in every)),
+        ca.vertcat(ca.SX(0, 1), *(f.coefficient for f in every)),
+        ca.vertcat(ca.SX(0, 1), *(R0 for R0, _ in pressed)),
+        ca.vertcat(ca.SX(0, len(motion.rows)), *(R for _, R in pressed)),
+        restitutions(motion.model),
+    )
 
 
 def second_phase(bounds: Bounds, first: Complementarity, rule: str, u: Matrix, x: Matrix) -> tuple[Matrix, Bounds]:
@@ -257,7 +172,8 @@ def without_gain(first: Complementarity, u: Matrix, x: Matrix, y: Matrix) -> Mat
     allowed = ca.fmax(start, 0) - start
     # the larger root of curve s^2 + slope s = allowed, without cancellation
     root = ca.sqrt(ca.fmax(slope * slope + 4 * curve * allowed, 0))
-    s = where(slope > 0, 2 * allowed / (slope + root), (root - slope) / where(curve > 0, 2 * curve, 1.0))
+    rising = slope > 0
+    s = where(rising, 2 * allowed, root - slope) / where(rising, slope + root, where(curve > 0, 2 * curve, 1.0))
     gains = slope + curve > allowed
     return where(gains, x + ca.fmin(ca.fmax(s, 0), 1) * d, y)
 
@@ -279,17 +195,12 @@ def impact_terms(model: Model, kept: Sequence[int]) -> Quantity:
     `v` before must fit the equality rows, which share the impact.
     """
     m = len(model.lawful_rows)
-    friction = sum(bool(law.friction_rows) for law in model.laws)
-    joints = sum(law.joint is not None for law in model.laws)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        parts = parts_at(model, SPATIAL, inputs)
-        motion = lawful_motion(parts, kept, parts.f * 0, parts.rows.kept(kept).gamma * 0)
-        u = motion.rows.J @ inputs["v"] - motion.rows.beta
-        return [motion.Y, motion.W, u, *vars(bounds_at(motion, u, None)).values()]
+        motion = law_motion_at(model, SPATIAL, kept, inputs)
+        return [motion.acceleration[1], motion.rate[1], motion.u, *vars(bounds_at(motion, motion.u, None)).values()]
 
-    sizes = {"Y": (model.nv, m), "W": (m, m), "u": (m,), "constant": (friction,), "coefficient": (friction,)}
-    sizes |= {"R0": (3 * joints,), "R": (3 * joints, m), "restitution": (m,)}
+    sizes = {"Y": (model.nv, m), "W": (m, m), "u": (m,), **Bounds.sizes(model)}
     outputs = tuple((name, fixed(*shape)) for name, shape in sizes.items())
     return Quantity("impact_terms", ("q", "v", *time_port(model)), outputs, write=write)
 

@@ -15,7 +15,8 @@ from cardan.formulation import elements
 from cardan.formulation.elements import Loads, loads_at, with_wrenches
 from cardan.formulation.formulation import Formulation, Parts, tree_rates
 from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
-from cardan.formulation.modes import LawParts, law_parts
+from cardan.formulation.law_motion import LawMotion, law_motion
+from cardan.formulation.modes import law_forces
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velocity
 from cardan.formulation.recursion import Nodes
 from cardan.formulation.tree import TreeFormulation, stacked_drives
@@ -39,12 +40,9 @@ def parts_at(model: Model, formulation: Formulation, inputs: Inputs) -> Parts:
     return formulation.equations(model, kin, loads_at(kin, tau, _wrenches(model, inputs), time_of(inputs)))
 
 
-def law_parts_at(model: Model, formulation: Formulation, rows: Sequence[int], inputs: Inputs) -> LawParts:
-    """The same with symbols for the forces of the rows with laws of a model with modes, solved with `rows` kept."""
-    q, v = inputs["q"], inputs["v"]
-    kin = formulation.kinematics_of_tree(model, q, v)
-    tau = inputs.get("tau", type(q)(model.nv, 1))
-    return law_parts(formulation, kin, loads_at(kin, tau, _wrenches(model, inputs), time_of(inputs)), rows)
+def law_motion_at(model: Model, formulation: Formulation, rows: Sequence[int], inputs: Inputs) -> LawMotion:
+    """The same with symbols for the forces of the rows with laws, solved with `rows` kept."""
+    return law_motion(formulation, parts_at(model, formulation, inputs), rows)
 
 
 def solved(
@@ -56,8 +54,8 @@ def solved(
     Rows with laws act in the modes that the model has as numbers (`model.modes`).
     """
     if has_modes(model):
-        at = law_parts_at(model, formulation, rows, inputs)
-        return at.in_modes(write(at.parts, at.vdot, at.lam, at.power))
+        motion = law_motion_at(model, formulation, rows, inputs)
+        return motion.at(law_forces(motion), write(motion.parts, motion.vdot, motion.lam, motion.power))
     parts = parts_at(model, formulation, inputs)
     return write(parts, *formulation.solve(parts, rows), zeros(1, 1, inputs["q"]))
 

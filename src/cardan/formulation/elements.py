@@ -52,13 +52,20 @@ def with_wrenches(loads: Loads, more: dict[int, Matrix]) -> Loads:
     return Loads(loads.tau, wrenches, loads.t)
 
 
+def with_drive(drive: Matrix | None, nv: int, k: int, force: Matrix) -> Matrix:
+    """The drive (nv,) of a joint, or none, with more force along its rate k."""
+    more = type(force)(nv, 1)
+    more[k] = force
+    return more if drive is None else drive + more
+
+
 def joint_forces(kin: Kinematics, t: Scalar) -> dict[int, Matrix]:
     """Force along the coordinates of each joint that has elements, tree joint or cut."""
     total: dict[int, Matrix] = {}
     for force in kin.model.forces:
         if force.kind.on == "joint":
             j = force.on[0]
-            tau = force.law(t, *kin.joint(j))
+            tau = force.spread(force.law(t, *force.picked(*kin.joint(j))), kin.model.joints[j].kind.nv)
             total[j] = total[j] + tau if j in total else tau
     for controller in kin.model.controllers:
         for j, tau in zip(controller.joints, controller.efforts(Seen(kin, t)), strict=False):
@@ -90,8 +97,9 @@ def element_potential(kin: Kinematics) -> Matrix:
     V = ca.SX(1, 1)
     for force in kin.model.forces:
         if force.kind.energy is not None:
-            where = kin.joint(force.on[0])[0] if force.kind.on == "joint" else [kin.pose(b) for b in force.on]
-            V = V + force.energy(where)
+            on_joint = force.kind.on == "joint"
+            at: Any = force.picked(kin.joint(force.on[0])[0])[0] if on_joint else [kin.pose(b) for b in force.on]
+            V = V + force.energy(at)
     return V
 
 
@@ -103,7 +111,7 @@ def element_power(kin: Kinematics, t: Scalar) -> Matrix:
     for force in kin.model.forces:
         kind = force.kind
         if kind.on == "joint":
-            state: Any = kin.joint(force.on[0])
+            state: Any = force.picked(*kin.joint(force.on[0]))
         else:
             state = [kin.pose(b) for b in force.on], [kin.twist(b) for b in force.on]
         if kind.power is not None:
@@ -135,7 +143,7 @@ def _power_along_joint(joint: Kind, force: Force, t: Scalar, q: Matrix, v: Matri
         return P
     x = ca.SX.sym("q", *q.shape)
     slope = ca.substitute(ca.jacobian(force.kind.energy(force, x), x), x, q)
-    return P + ca.mtimes(slope, configuration_rate(joint, q, v))
+    return P + ca.mtimes(slope, v if force.along else configuration_rate(joint, q, v))
 
 
 def _power_on_bodies(force: Force, t: Scalar, poses: list[BodyPose], twists: list[Matrix]) -> Matrix:

@@ -24,8 +24,9 @@ import numpy as np
 from cardan.algebra.matrix import Matrix, Scalar, segment, stack, zeros
 from cardan.algebra.rotation import rotation_of_quaternion
 from cardan.errors import InputError, ModelError
-from cardan.formulation.elements import Loads, constraint_forces, constraint_rows, with_wrenches
+from cardan.formulation.elements import Loads, constraint_forces, constraint_rows, with_drive, with_wrenches
 from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
+from cardan.formulation.law_forces import with_law_forces
 from cardan.formulation.measured_joint import MeasuredJoint, common_period, fixed_transform, principal
 from cardan.formulation.recursion import Recursion, unroll
 from cardan.formulation.rows import LinkRows, Rows
@@ -180,7 +181,7 @@ class Formulation(ABC):
         """Spatial acceleration (6,) of a link when no rate changes."""
 
     def coordinate(self, kin: Kinematics, j: int) -> tuple[Matrix, Matrix, Matrix]:
-        """A joint's one coordinate: its value, its row in the formulation's rates, and the rest of its acceleration."""
+        """A joint's coordinates: values, rows of their rates in its own rates, and the rest of their accelerations."""
         m = kin.measured(j)
         acts = LinkRows((), m.on_links(m.rows.W), m.rows.rate, m.rows.rate, m.rows.q, internal=True)
         return kin.joint(j)[0], self.work(kin, acts), self._biased(kin, acts) - m.rows.rate
@@ -221,9 +222,9 @@ class Formulation(ABC):
             return self._related(kin, coupling, t, nv)
         g, gdot, gddot = coupling.right_side(t)
         J, gamma, phi = ca.SX(1, nv), gddot, -g
-        for j, c in zip(coupling.joints, map(float, coupling.coefficients), strict=True):
+        for (j, k), c in zip(coupling.ends, map(float, coupling.coefficients), strict=True):
             x, row, rest = self.coordinate(kin, j)
-            J, gamma, phi = J + c * row, gamma - c * rest, phi + c * x
+            J, gamma, phi = J + c * row[k, :], gamma - c * rest[k], phi + c * x[k]
         phi = whole_turns_off(kin, coupling, phi) if turns else phi
         return Rows(RowTable(coupling.labels(kin.model.joints)), J, gamma, gdot, phi)
 
@@ -231,12 +232,12 @@ class Formulation(ABC):
         """A relation between coordinates: its slopes take the place of coefficients."""
         import casadi as ca
 
-        places = [self.coordinate(kin, j) for j in coupling.joints]
-        rates = [kin.joint(j)[1] for j in coupling.joints]
-        phi, slopes, gamma, beta = coupling.related(t, [x for x, _, _ in places], rates)
+        places = [(self.coordinate(kin, j), k) for j, k in coupling.ends]
+        rates = [kin.joint(j)[1][k] for j, k in coupling.ends]
+        phi, slopes, gamma, beta = coupling.related(t, [x[k] for (x, _, _), k in places], rates)
         J = ca.SX(1, nv)
-        for c, (_, row, rest) in zip(slopes, places, strict=True):
-            J, gamma = J + c * row, gamma - c * rest
+        for c, ((_, row, rest), k) in zip(slopes, places, strict=True):
+            J, gamma = J + c * row[k, :], gamma - c * rest[k]
         return Rows(RowTable(coupling.labels(kin.model.joints)), J, gamma, beta, whole_turns_off(kin, coupling, phi))
 
     def _biased(self, kin: Kinematics, acts: LinkRows) -> Matrix:
@@ -251,6 +252,13 @@ class Formulation(ABC):
     @abstractmethod
     def solve(self, parts: Parts, kept: Sequence[int]) -> tuple[Matrix, Matrix]:
         """`vdot`, and the multipliers of the rows kept, an independent set."""
+
+    def solve_with_forces(
+        self, parts: Parts, kept: Sequence[int], rows: Rows, x: Matrix
+    ) -> tuple[Parts, Matrix, Matrix]:
+        """The parts with forces x (m,) along `rows`, the rows with laws, as loads, and what `solve` makes of them."""
+        loaded = self.equations(parts.model, parts.kin, with_law_forces(parts.kin, parts.loads, x))
+        return loaded, *self.solve(loaded, kept)
 
     @abstractmethod
     def tree_accelerations(self, parts: Parts, vdot: Matrix) -> Matrix:
@@ -300,11 +308,11 @@ class Formulation(ABC):
 
 def whole_turns_off(kin: Kinematics, coupling: Coupling, phi: Matrix) -> Matrix:
     """A coupling's residual without the jumps of angles that are measured up to whole turns."""
-    periods = {j: kin.model.joints[j].kind.periods for j in coupling.joints}
+    periods = {j: kin.model.joints[j].kind.periods for j, _ in coupling.ends}
     measured = {
-        j: abs(float(c)) * (periods[j][0] / (2 * pi))
-        for j, c in zip(coupling.joints, coupling.coefficients, strict=True)
-        if c and not kin.counts_turns(j) and len(periods[j]) == 1 and periods[j][0]
+        j: abs(float(c)) * (periods[j][k] / (2 * pi))
+        for (j, k), c in zip(coupling.ends, coupling.coefficients, strict=True)
+        if c and not kin.counts_turns(j) and periods[j][k]
     }
     if not measured:
         return phi
@@ -361,9 +369,9 @@ def all_drives(parts: Parts, lam: Matrix) -> dict[int, Matrix]:
     drives = dict(parts.loads.tau)
     for coupling in parts.model.couplings:
         own = segment(lam, parts.rows.of(coupling.owner))
-        slopes = coupling.slopes(parts.loads.t, [parts.kin.joint(j)[0] for j in coupling.joints])
-        for j, c in zip(coupling.joints, slopes, strict=True):
-            drives[j] = drives.get(j, type(lam)(1, 1)) - c * own
+        slopes = coupling.slopes(parts.loads.t, [parts.kin.joint(j)[0][k] for j, k in coupling.ends])
+        for (j, k), c in zip(coupling.ends, slopes, strict=True):
+            drives[j] = with_drive(drives.get(j), parts.model.joints[j].kind.nv, k, -c * own)
     return drives
 
 

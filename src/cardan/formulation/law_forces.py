@@ -6,11 +6,11 @@ Accelerations and reactions are then affine in the forces, in any formulation.
 
 from __future__ import annotations
 
-from cardan.algebra.matrix import Matrix, as_graph, dot, zeros
-from cardan.formulation.elements import Loads, constraint_forces, with_wrenches
+from cardan.algebra.linsolve import ldl_factor, ldl_solve
+from cardan.algebra.matrix import Matrix, as_graph, zeros
+from cardan.formulation.elements import Loads, constraint_forces, with_drive, with_wrenches
 from cardan.formulation.kinematics import Kinematics
 from cardan.model.force import Coupling
-from cardan.model.model import Model
 
 
 def with_law_forces(kin: Kinematics, loads: Loads, x: Matrix) -> Loads:
@@ -20,8 +20,8 @@ def with_law_forces(kin: Kinematics, loads: Loads, x: Matrix) -> Loads:
     for law in kin.model.laws:
         for row in law.rows:
             if isinstance(row, Coupling):
-                for j, c in zip(row.joints, map(float, row.coefficients), strict=True):
-                    drives[j] = drives.get(j, zeros(1, None, x)) + c * x[k]
+                for (j, place), c in zip(row.ends, map(float, row.coefficients), strict=True):
+                    drives[j] = with_drive(drives.get(j), kin.model.joints[j].kind.nv, place, c * x[k])
             else:
                 for b, F in constraint_forces(kin, row, loads.t).items():
                     more[b] = more.get(b, zeros(6, None, x)) + F * x[k]
@@ -29,10 +29,11 @@ def with_law_forces(kin: Kinematics, loads: Loads, x: Matrix) -> Loads:
     return with_wrenches(Loads(drives, loads.wrenches, loads.t), more)
 
 
-def holding_force(model: Model, j: int, wrenches: Matrix) -> Matrix:
-    """Force (3,) with which a joint holds its child, N, of the wrenches of all: what acts along a slide is left out."""
-    force, kind = wrenches[j, 3:].T, model.joints[j].kind
-    if kind.q_units != ("m",):
+def holding_force(kin: Kinematics, j: int, wrenches: Matrix) -> Matrix:
+    """Force (3,) with which a joint holds its child, N, of the wrenches of all: what acts along slides is left out."""
+    force, S = wrenches[j, 3:].T, as_graph(kin.model.joints[j].kind.S(kin.joint(j)[0]), wrenches)
+    slides = [k for k in range(S.shape[1]) if S[:3, k].is_zero()]
+    if not slides:
         return force
-    along = as_graph(kind.S(zeros(1, None, force)), force)[3:]
-    return force - along * (dot(along, force) / dot(along, along))
+    along = S[3:, slides]
+    return force - along @ ldl_solve(ldl_factor(along.T @ along), along.T @ force)

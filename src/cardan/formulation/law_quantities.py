@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cardan.algebra.matrix import Matrix, where
-from cardan.formulation.dynamics import constraint_state, law_parts_at, load_ports, time_of, time_port
+from cardan.formulation.dynamics import constraint_state, law_motion_at, load_ports, time_of, time_port
 from cardan.formulation.elements import Loads
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.law_forces import holding_force
-from cardan.formulation.modes import REACTION, friction_rows, law_forces, law_values, modes_of
+from cardan.formulation.law_motion import REACTION, frictions, restitutions
+from cardan.formulation.modes import law_forces, law_values, modes_of
 from cardan.formulation.quantity import Inputs, Quantity, fixed
 from cardan.model.law import AT_REST
 from cardan.model.model import Model
 from cardan.model.modes import MODE
-from cardan.model.row import Law
 
 
 def law_events(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
@@ -29,8 +28,8 @@ def law_events(model: Model, formulation: Formulation, rows: Sequence[int]) -> Q
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         import casadi as ca
 
-        at = law_parts_at(model, formulation, rows, inputs)
-        return [law_values(at, law_forces(at))] if m else [ca.SX(0, 1)]
+        motion = law_motion_at(model, formulation, rows, inputs)
+        return [law_values(motion, law_forces(motion))] if m else [ca.SX(0, 1)]
 
     return Quantity("law_events", ("q", "v", "tau", *time_port(model)), (("g", fixed(m)),), write=write)
 
@@ -42,8 +41,8 @@ def law_readings(model: Model, formulation: Formulation, rows: Sequence[int]) ->
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         import casadi as ca
 
-        at = law_parts_at(model, formulation, rows, inputs)
-        return [ca.vertcat(law_forces(at), at.rows.phi)]
+        motion = law_motion_at(model, formulation, rows, inputs)
+        return [ca.vertcat(law_forces(motion), motion.rows.phi)]
 
     return Quantity("law_readings", load_ports(model, False), (("x", fixed(2 * m)),), write=write)
 
@@ -60,34 +59,43 @@ def law_problem(model: Model, formulation: Formulation, rows: Sequence[int], loa
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         import casadi as ca
 
-        at = law_parts_at(model, formulation, rows, inputs)
-        b, W = at.affine(at.udot)
-        Y = at.affine(at.a)[1]
-        u, bound, reaction = at.u, ca.SX(m, 4), ca.SX(m, REACTION * (m + 1))
-        frictions = friction_rows(model)
-        wrenches = at.reactions() if any(f.joint is not None for f in frictions) else None
-        for f in frictions:
-            speed = ca.fabs(u[f.row]) if f.other is None else ca.sqrt(u[f.row] ** 2 + u[f.other] ** 2)
-            speed = ca.fmax(speed, 2 * AT_REST)
-            levels = [part(s) for s in (speed, 0.0) for part in (f.law.constant_bound, f.law.coefficient)]
-            bound[f.row, :] = ca.horzcat(*(ca.SX(x) for x in levels))
-            if f.joint is not None:
-                assert wrenches is not None
-                r, A = at.affine(holding_force(at.model, f.joint, wrenches))
-                reaction[f.row, :] = ca.vec(ca.horzcat(r, A)).T
-        restitution = ca.SX(m, 1)
-        k = 0
-        for element in model.laws:
-            for law in element.laws:
-                restitution[k] = element.number("restitution") if law is Law.UNILATERAL else 0.0
-                k += 1
-        return [at.rows.phi, u, b, W, Y, bound, reaction, restitution]
+        motion = law_motion_at(model, formulation, rows, inputs)
+        u, bound, reaction = motion.u, ca.SX(m, 4), ca.SX(m, REACTION * (m + 1))
+        for f in frictions(model):
+            speed = ca.fmax(f.size(u), 2 * AT_REST)
+            levels = ca.horzcat(*(ca.SX(x) for s in (speed, 0.0) for x in f.levels(s)))
+            pressing = ca.vec(ca.horzcat(*motion.pressing(f))).T if f.joint is not None else None
+            for row in f.rows:
+                bound[row, :] = levels
+                if pressing is not None:
+                    reaction[row, :] = pressing
+        phi, Y = motion.rows.phi, motion.acceleration[1]
+        return [phi, u, *motion.rate, Y, bound, reaction, restitutions(model)]
 
     outputs = (
         ("phi", fixed(m)), ("u", fixed(m)), ("b", fixed(m)), ("W", fixed(m, m)), ("Y", lambda own: (own.nv, m)),
         ("bound", fixed(m, 4)), ("reaction", fixed(m, REACTION * (m + 1))), ("restitution", fixed(m)),
     )  # fmt: skip
     return Quantity("law_problem", load_ports(model, loaded), outputs, write=write)
+
+
+def law_impulses(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
+    """What an impact by impulses `P` (m,) follows from: `u`, `W P`, friction coefficients, restitutions (m,), `Y P`.
+
+    All in one column, the last (nv,); names are those of `law_problem`. It is for derivatives at fixed impulses.
+    """
+    m, problem = len(model.lawful_rows), law_problem(model, formulation, rows)
+    shapes = {name: problem.input_shape(model, name) for name in problem.inputs} | {"P": (m,)}
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        import casadi as ca
+
+        found = problem.graph(model, {name: inputs[name] for name in problem.inputs})
+        named, P = dict(zip((name for name, _ in problem.outputs), found, strict=True)), inputs["P"]
+        return [ca.vertcat(named["u"], named["W"] @ P, named["bound"][:, 1], named["restitution"], named["Y"] @ P)]
+
+    outputs = (("x", fixed(4 * m + model.nv)),)
+    return Quantity("law_impulses", tuple(shapes), outputs, write=write, shapes=shapes)
 
 
 def closed_rows(model: Model) -> Quantity:

@@ -16,20 +16,23 @@ Rates need not be rates of coordinates: with `qdot = N(q) v` the change `dq`, `q
     dq' = dv + N^+ ((N v)_q N dq - N' dq)
 
 where the last term is that of turning axes, zero where `N` is constant or the mechanism at rest.
+
+Variables with a rate, `xdot = r(t, q, v, p)`, are states too: numbers `x` among the parameters `p`, below the rates.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from cardan.algebra.matrix import Matrix, mirrored
 from cardan.formulation.derivative import PARAMETERS, Answer, answer_of
-from cardan.formulation.dynamics import parts_at, time_port
+from cardan.formulation.dynamics import parts_at
 from cardan.formulation.formulation import Formulation, Parts, tangent, tree_rates
 from cardan.formulation.quantity import Inputs, Quantity, fixed, per_velocity
 from cardan.formulation.spatial import SPATIAL
+from cardan.formulation.state_rates import state_rates
 from cardan.formulation.tree import TreeFormulation
 from cardan.model.model import Model
 
@@ -40,14 +43,15 @@ VANISHED = 1e-20  # of the largest square: smaller rows are rounding
 
 @dataclass(frozen=True)
 class Columns:
-    """What a linear model is by: numbers of independent coordinates and rates, then of the inputs.
+    """What a linear model is by: numbers of independent coordinates and rates and of variables, then of the inputs.
 
     Coordinates, rates and `tau` are numbers among the tree's rates, `wrenches` among the (nb, 6) row by row,
-    `parameters` among the free numbers.
+    `variables`, the states that have a rate, and `parameters` among the free numbers.
     """
 
     coordinates: tuple[int, ...]
     rates: tuple[int, ...]
+    variables: tuple[int, ...] = ()
     tau: tuple[int, ...] = ()
     wrenches: tuple[int, ...] = ()
     parameters: tuple[int, ...] = ()
@@ -57,18 +61,38 @@ class Columns:
     @property
     def states(self) -> int:
         """How many states."""
-        return len(self.coordinates) + len(self.rates)
+        return len(self.coordinates) + len(self.rates) + len(self.variables)
 
     @property
     def count(self) -> int:
         """How many columns, states first."""
-        return self.states + len(self.tau) + len(self.wrenches) + len(self.parameters)
+        return self.states + len(self.inputs)
+
+    @property
+    def inputs(self) -> tuple[tuple[str, int], ...]:
+        """The columns after those of the states: what each is a number of, and which."""
+        groups = {"tau": self.tau, "wrenches": self.wrenches, PARAMETERS: self.parameters}
+        return tuple((name, number) for name, numbers in groups.items() for number in numbers)
+
+    @property
+    def places(self) -> dict[str, list[tuple[int, int]]]:
+        """For each argument of the equations its numbers that move, each with its column."""
+        states = [("q", k) for k in self.coordinates] + [("v", k) for k in self.rates]
+        found: dict[str, list[tuple[int, int]]] = {"q": [], "v": []}
+        every = (*states, *((PARAMETERS, k) for k in self.variables), *self.inputs)
+        for column, (name, number) in enumerate(every):
+            found.setdefault(name, []).append((number, column))
+        return found
+
+    def takes_time(self, model: Model) -> bool:
+        """Whether time is an argument."""
+        return bool(self.variables) or model.depends_on_time
 
     @property
     def key(self) -> str:
         """Text that identifies it."""
         numbers = (self.coordinates, self.rates, self.tau, self.wrenches, self.parameters)
-        return f"{numbers} loaded {self.loaded} linearise"
+        return f"{numbers} variables {self.variables} loaded {self.loaded} linearise"
 
 
 def linear_motion(
@@ -78,9 +102,11 @@ def linear_motion(
 
     `a` (nv,) accelerations; `AB` (states, columns); `dq`, `dv`, `da` (nv, columns) of all the tree's coordinates;
     `M` (rates, rates) inertia of the independent rates; `quality` (3,): the smallest pivot of the dependent
-    coordinates, the square of a sine, and the largest residual of all rows in position and rate.
+    coordinates, the square of a sine, and the largest residual of all rows in position and rate; `xdot` rates of the
+    variables.
     """
-    nv, k, nx = model.nv, columns.count, columns.states
+    nv, k = model.nv, columns.count
+    n, variable_rates = len(columns.rates), _variable_rates(model, columns)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         import casadi as ca
@@ -89,16 +115,17 @@ def linear_motion(
         moved = _moved(model, inputs, tree, tree_rows, columns)
         a, da = _accelerations(model, formulation, rows, inputs, moved.directions, tree)
         dq, dv = moved.directions["q"], moved.directions["v"]
-        Z = dv[:, len(columns.coordinates) : nx]
+        Z = dv[:, len(columns.coordinates) : len(columns.coordinates) + n]
         rest = tree.rows.J @ inputs["v"] - tree.rows.beta
         quality = ca.vertcat(moved.pivot, _largest(tree.rows.phi), _largest(rest))
-        AB = ca.vertcat((dv + turning(model, inputs, dq))[list(columns.coordinates), :], da[list(columns.rates), :])
-        return [a, AB, dq, dv, da, mirrored(Z.T @ tree.M @ Z), quality]
+        xdot, dx = variable_rates(model, inputs, moved.directions)
+        change = (dv + turning(model, inputs, dq))[list(columns.coordinates), :]
+        AB = ca.vertcat(change, da[list(columns.rates), :], dx)
+        return [a, AB, dq, dv, da, mirrored(Z.T @ tree.M @ Z), quality, xdot]
 
-    n = len(columns.rates)
     outputs = (
-        ("a", per_velocity), ("AB", fixed(nx, k)), ("dq", fixed(nv, k)), ("dv", fixed(nv, k)), ("da", fixed(nv, k)),
-        ("M", fixed(n, n)), ("quality", fixed(3)),
+        ("a", per_velocity), ("AB", fixed(columns.states, k)), ("dq", fixed(nv, k)), ("dv", fixed(nv, k)),
+        ("da", fixed(nv, k)), ("M", fixed(n, n)), ("quality", fixed(3)), ("xdot", fixed(len(columns.variables))),
     )  # fmt: skip
     return Quantity(columns.key, _ports(model, columns), outputs, write=write)
 
@@ -107,24 +134,24 @@ def state_matrix(
     model: Model, formulation: Formulation, rows: Sequence[int], tree_rows: Sequence[int], columns: Columns
 ) -> Quantity:
     """`A` (states, states) alone, for its derivatives."""
-    alone = Columns(columns.coordinates, columns.rates, loaded=columns.loaded)
+    alone = Columns(columns.coordinates, columns.rates, columns.variables, loaded=columns.loaded)
     whole = linear_motion(model, formulation, rows, tree_rows, alone)
     write = lambda model, inputs: whole.graph(model, inputs)[1:2]
     return Quantity(f"state matrix {alone.key}", whole.inputs, whole.outputs[1:2], write=write)
 
 
 def descriptor(model: Model, formulation: TreeFormulation, rows: Sequence[int], columns: Columns) -> Quantity:
-    """The same without elimination: `E x' = A x + B u`, `x` all coordinates, rates, and multipliers of the rows kept.
+    """The same without elimination: `E x' = A x + B u` in all coordinates, rates, variables and kept multipliers.
 
     With `left = f - M a - J^T lam` and the rows as they stand: those at position level by `dq`, the others by `dv`.
 
         dq' = dv + turning        M dv' = left_q dq + left_v dv - J^T dlam + left_u du        0 = phi_q dq + phi_p dp
 
     `columns` has all coordinates and rates. `a` (nv,); `E` (nx, nx); `AB` (nx, nx and inputs); `quality` (3,) as above,
-    its first number that of the rows.
+    its first number that of the rows; `xdot` rates of the variables.
     """
-    nv, nl = model.nv, len(rows)
-    nx = 2 * nv + nl
+    nv, nl, n = model.nv, len(rows), columns.states
+    nx, variable_rates = n + nl, _variable_rates(model, columns)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         import casadi as ca
@@ -140,15 +167,20 @@ def descriptor(model: Model, formulation: TreeFormulation, rows: Sequence[int], 
         rate = kept.J @ given["v"] + along(model, moving, inputs, {"q": given["q"], **with_p})
         held = ca.diag(at_position) @ position + ca.diag(1 - at_position) @ rate
         change = given["v"] + turning(model, inputs, given["q"])
-        AB = ca.vertcat(change, force, held)
-        AB = ca.horzcat(AB[:, : 2 * nv], ca.vertcat(ca.SX(nv, nl), -kept.J.T, ca.SX(nl, nl)), AB[:, 2 * nv :])
-        E = ca.diagcat(ca.SX.eye(nv), parts.M, ca.SX(nl, nl))
+        xdot, dx = variable_rates(model, inputs, given)
+        AB = ca.vertcat(change, force, dx, held)
+        multipliers = ca.vertcat(ca.SX(nv, nl), -kept.J.T, ca.SX(n - 2 * nv + nl, nl))
+        AB = ca.horzcat(AB[:, :n], multipliers, AB[:, n:])
+        E = ca.diagcat(ca.SX.eye(nv), parts.M, ca.SX.eye(n - 2 * nv), ca.SX(nl, nl))
         pivot = smallest_pivot(kept.J)[0] if nl else ca.SX(1)
         rest = parts.rows.J @ inputs["v"] - parts.rows.beta
-        return [a, E, AB, ca.vertcat(pivot, _largest(parts.rows.phi), _largest(rest))]
+        return [a, E, AB, ca.vertcat(pivot, _largest(parts.rows.phi), _largest(rest)), xdot]
 
-    k = nx + columns.count - columns.states
-    outputs = (("a", per_velocity), ("E", fixed(nx, nx)), ("AB", fixed(nx, k)), ("quality", fixed(3)))
+    k = nl + columns.count
+    outputs = (
+        ("a", per_velocity), ("E", fixed(nx, nx)), ("AB", fixed(nx, k)), ("quality", fixed(3)),
+        ("xdot", fixed(len(columns.variables))),
+    )  # fmt: skip
     return Quantity(f"descriptor {columns.key}", _ports(model, columns), outputs, write=write)
 
 
@@ -205,24 +237,33 @@ def _moved(model: Model, inputs: Inputs, tree: Parts, tree_rows: Sequence[int], 
 
 
 def _given(model: Model, inputs: Inputs, columns: Columns) -> dict[str, Matrix]:
-    """Rates of the independent coordinates and rates and of the inputs: a unit in every column."""
-    like = inputs["q"]
-    sizes = {
-        "q": (columns.coordinates, model.nv),
-        "v": (columns.rates, model.nv),
-        "tau": (columns.tau, model.nv),
-        "wrenches": (columns.wrenches, 6 * model.nb),
-        PARAMETERS: (columns.parameters, inputs["p"].numel() if "p" in inputs else 0),
-    }
-    found, first = {}, 0
-    for name, (numbers, size) in sizes.items():
-        D = type(like)(size, columns.count)
-        for k, number in enumerate(numbers):
-            D[number, first + k] = 1
-        first += len(numbers)
-        if numbers or name in ("q", "v"):
-            found[name] = D
+    """Rates of the independent coordinates and rates, of the variables and inputs: a unit in every column."""
+    like, free = inputs["q"], inputs["p"].numel() if "p" in inputs else 0
+    sizes = {"q": model.nv, "v": model.nv, "tau": model.nv, "wrenches": 6 * model.nb, PARAMETERS: free}
+    found = {}
+    for name, places in columns.places.items():
+        D = found[name] = type(like)(sizes[name], columns.count)
+        for number, column in places:
+            D[number, column] = 1
     return found
+
+
+VariableRates = Callable[[Model, Inputs, Mapping[str, Matrix]], tuple[Matrix, Matrix]]
+
+
+def _variable_rates(model: Model, columns: Columns) -> VariableRates:
+    """What gives the rates (n,) of the variables that are states, and the rates (n, columns) of these in directions."""
+    every, states = state_rates(model), model.parameters.states
+    rows = [states.index(k) for k in columns.variables]
+
+    def at(model: Model, inputs: Inputs, directions: Mapping[str, Matrix]) -> tuple[Matrix, Matrix]:
+        if not rows:
+            return type(inputs["q"])(0, 1), type(inputs["q"])(0, columns.count)
+        xdot = every.graph(model, inputs)[0][rows, 0]
+        known = {name: D for name, D in directions.items() if name in ("q", "v", PARAMETERS)}
+        return xdot, along(model, xdot, inputs, known)
+
+    return at
 
 
 class _Dependent:
@@ -324,4 +365,5 @@ def _largest(x: Matrix) -> Matrix:
 
 
 def _ports(model: Model, columns: Columns) -> tuple[str, ...]:
-    return ("q", "v", "tau", *(("wrenches",) if columns.loaded else ()), *time_port(model))
+    loads, time = ("wrenches",) if columns.loaded else (), ("t",) if columns.takes_time(model) else ()
+    return ("q", "v", "tau", *loads, *time)

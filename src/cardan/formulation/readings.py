@@ -97,14 +97,14 @@ def _state(
     force: Force | ConstraintElement,
 ) -> Sequence[Any]:
     """The arguments of an element's law after time."""
-    if force.kind.on == "bodies":
+    if isinstance(force, ConstraintElement) or force.kind.on == "bodies":
         at = [moving[b] for b in force.on]
         return [BodyPose(x.R, x.r0) for x in at], [x.v for x in at]
     j = force.on[0]
     link = model.link_of_joint(j)
     if link is None:
-        return measured[j].q, measured[j].qd
-    return segment(inputs["q"], link.q), segment(inputs["v"], link.v)
+        return force.picked(measured[j].q, measured[j].qd)
+    return force.picked(segment(inputs["q"], link.q), segment(inputs["v"], link.v))
 
 
 def controller_readings(model: Model) -> Quantity:

@@ -9,7 +9,7 @@ does no work along the motions it allows. Each formulation turns them into rows 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from cardan.algebra.matrix import Matrix, Scalar
 from cardan.model.row import RowLabel, RowTable
@@ -60,6 +60,12 @@ class Rows:
         for k, label in enumerate(self.labels):
             phi = self.phi[k] if label.level == "position" else None
             yield Row(label, self.J[k, :], self.gamma[k], self.beta[k], phi)
+
+    def prescribed(self, numbers: Sequence[int], gamma: Matrix) -> Rows:
+        """The same with another `gamma` in some rows."""
+        every = type(self.gamma)(self.gamma)
+        every[list(numbers)] = gamma
+        return replace(self, gamma=every)
 
     def kept(self, rows: Sequence[int]) -> Rows:
         """Some of the rows."""

@@ -10,13 +10,14 @@ Source: RBDA chapter 8.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from cardan.algebra.free_number import expression
-from cardan.algebra.matrix import Matrix, as_graph, constant, segment, stack, zeros
+from cardan.algebra.matrix import Matrix, as_graph, constant, eye, segment, stack, zeros
 from cardan.formulation.elements import Loads
 from cardan.formulation.formulation import (
     Formulation,
@@ -30,6 +31,7 @@ from cardan.formulation.formulation import (
     tree_rates,
 )
 from cardan.formulation.kinematics import Kinematics, kinematics_of_tree
+from cardan.formulation.law_forces import with_law_forces
 from cardan.formulation.light import lent_to_joints
 from cardan.formulation.measured_joint import dual
 from cardan.formulation.quantity import (
@@ -45,7 +47,7 @@ from cardan.formulation.quantity import (
     square,
 )
 from cardan.formulation.recursion import Recursion, unroll
-from cardan.formulation.rows import LinkRows
+from cardan.formulation.rows import LinkRows, Rows
 from cardan.formulation.solve import along_tree, solve_constrained
 from cardan.model.joint import joint_transform
 from cardan.model.model import Model
@@ -115,6 +117,17 @@ class TreeFormulation(Formulation):
         """Accelerations and multipliers for several right sides, the columns of `f` (nv, n) and `gamma` (rows, n)."""
         return solve_constrained(along_tree(parts.model), parts.M, self._lent(parts), parts.rows.kept(kept).J, f, gamma)
 
+    def solve_with_forces(
+        self, parts: Parts, kept: Sequence[int], rows: Rows, x: Matrix
+    ) -> tuple[Parts, Matrix, Matrix]:
+        """Solved for the loads and for a unit of each force at once; the force of a row is its column of `J^T`."""
+        import casadi as ca
+
+        gamma = ca.horzcat(parts.rows.kept(kept).gamma, ca.SX(len(kept), len(rows)))
+        a, lam = self.solve_for(parts, kept, ca.horzcat(parts.f, rows.J.T), gamma)
+        loaded = replace(parts, loads=with_law_forces(parts.kin, parts.loads, x))
+        return loaded, a[:, 0] + a[:, 1:] @ x, lam[:, 0] + lam[:, 1:] @ x
+
     def solve_many(self, parts: Parts, kept: Sequence[int], right: Sequence[Changes]) -> list[Matrix]:
         """Accelerations (nv, n) for several right sides."""
         import casadi as ca
@@ -165,14 +178,14 @@ class TreeFormulation(Formulation):
         return kin.nodes.links[link].a
 
     def coordinate(self, kin: Kinematics, j: int) -> tuple[Matrix, Matrix, Matrix]:
-        """A tree joint's coordinate is one of the tree's."""
+        """A tree joint's coordinates are among the tree's."""
         link = kin.model.link_of_joint(j)
         if link is None:
             return super().coordinate(kin, j)
         q = kin.tree_state[0]
-        row = type(q)(1, kin.model.nv)
-        row[0, link.v.start] = 1
-        return q[link.q], row, type(q)(1, 1)
+        row = type(q)(link.kind.nv, kin.model.nv)
+        row[:, link.v] = eye(link.kind.nv, q)
+        return q[link.q], row, type(q)(link.kind.nv, 1)
 
     def solve(self, parts: Parts, kept: Sequence[int]) -> tuple[Matrix, Matrix]:
         """Along the tree, without fill-in."""

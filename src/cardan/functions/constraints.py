@@ -270,9 +270,11 @@ def _joint_forces(model: Model, q: np.ndarray, t: ArrayLike) -> tuple[np.ndarray
         for w in T.T:
             columns.append(([], {j: w}))
     for coupling in model.couplings:
-        slopes = coupling.slopes(ca.SX(float(np.asarray(t))), [ca.SX(coordinates[j]) for j in coupling.joints])
-        numbers = np.array(ca.evalf(ca.vertcat(*slopes))).ravel()
-        columns.append(([], {j: c * along[j][:, 0] for j, c in zip(coupling.joints, numbers, strict=True)}))
+        slopes = coupling.slopes(ca.SX(float(np.asarray(t))), [ca.SX(coordinates[j][k]) for j, k in coupling.ends])
+        on_joints: dict[int, np.ndarray] = {}
+        for (j, k), c in zip(coupling.ends, np.array(ca.evalf(ca.vertcat(*slopes))).ravel(), strict=True):
+            on_joints[j] = on_joints.get(j, np.zeros(6)) + c * along[j][:, k]
+        columns.append(([], on_joints))
     for constraint in model.constraints:
         at = [_pose(poses, b) for b in constraint.on]
         forces = constraint.written(

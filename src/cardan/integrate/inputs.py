@@ -7,7 +7,7 @@ seconds, a function of the instant just before: a controller that runs at its ow
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,7 +16,7 @@ import numpy as np
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation.instant import Instant
 from cardan.integrate.changes import Change, TracedChange
-from cardan.integrate.transition import Jump, Moment, Transition
+from cardan.integrate.transition import Jump, Moment, Transition, unchanged
 from cardan.model.controller import Controller, ControllerPart
 from cardan.model.model import Model
 from cardan.model.values import floats, shown
@@ -74,6 +74,14 @@ class GivenInput(Transition):
         p[:, self.at] = value
         return Jump(at.v, p)
 
+    def slopes(self, at: Moment, jump: Jump, limited: bool) -> np.ndarray:
+        """What is given does not depend on what was there."""
+        D, nv = unchanged(at), at.v.shape[1]
+        for place in (self.at, self.slope):
+            if place is not None:
+                D[:, nv:][:, place] = 0.0
+        return D
+
 
 def snapped(at: np.ndarray, times: np.ndarray) -> np.ndarray:
     """Times `at`, s, moved onto some `times` in order that differ by rounding only."""
@@ -117,24 +125,31 @@ def _read_input(model: Model, name: Any, given: Any) -> GivenInput:
 def sampled_updates(model: Model, start: float, end: float) -> list[tuple[np.ndarray, Transition]]:
     """Times, s, and changes of the sampled variables of a model; those of one interval change together."""
     found: list[tuple[np.ndarray, Transition]] = []
-    for every in dict.fromkeys(x.every for x in model.variables if x.every):
+    for every, own, called in sampled_variables(model):
         count = int(np.floor((end - start) / every * (1 + SAME))) + 1
         if count > MOST_UPDATES:
             raise InputError(
                 f"simulate: a variable is sampled every {every:g} s, {count} times in the run; take a longer interval"
             )
-        every_own = [x for x in model.variables if x.every == every]
-        own = [x for x in every_own if not isinstance(x.update, ControllerPart) or not x.update.controller.called]
-
-        def then(s: Instant, own: Sequence[Variable] = own) -> Change:
-            return Change(parameters={x.name: x.update(s) for x in own if x.update is not None})
-
         times = start + every * np.arange(count)
         if own:
-            found.append((times, TracedChange(model, f"{own[0].owner}: update", then)))
-        called = [x.update.controller for x in every_own if x not in own and isinstance(x.update, ControllerPart)]
+            found.append((times, TracedChange(model, f"{own[0].owner}: update", next_values(own))))
         found += [(times, CalledController(model, controller)) for controller in called]
     return found
+
+
+def sampled_variables(model: Model) -> Iterator[tuple[float, list[Variable], list[Controller]]]:
+    """By interval, s: the sampled variables whose update is recorded, and the controllers in plain Python."""
+    for every in dict.fromkeys(x.every for x in model.variables if x.every):
+        every_own = [x for x in model.variables if x.every == every]
+        own = [x for x in every_own if not isinstance(x.update, ControllerPart) or not x.update.controller.called]
+        called = [x.update.controller for x in every_own if x not in own and isinstance(x.update, ControllerPart)]
+        yield every, own, called
+
+
+def next_values(variables: Sequence[Variable]) -> Callable[[Instant], Change]:
+    """What sampled variables become, as a function of the instant just before."""
+    return lambda s: Change(parameters={x.name: x.update(s) for x in variables if x.update is not None})
 
 
 class CalledController(Transition):
@@ -142,6 +157,11 @@ class CalledController(Transition):
 
     def __init__(self, model: Model, controller: Controller) -> None:
         self.model, self.controller = model.unbound, controller
+
+    @property
+    def told(self) -> str:
+        """What it is called in messages."""
+        return f"{self.controller.owner}, whose law is plain Python,"
 
     def apply(self, at: Moment) -> Jump:
         """Put its efforts (k, size) into their variable."""

@@ -192,6 +192,18 @@ class Controller:
         """Name of the variable that has the efforts of a sampled one; empty if it is continuous."""
         return "" if not self.every else f"{self.name}.delayed{self.lag}" if self.lag else f"{self.name}.output"
 
+    def labels(self, model: Model) -> list[tuple[str, str]]:
+        """Name and unit of each effort along its joints, then of each component of the wrenches on its bodies."""
+        found = []
+        for j in self.joints:
+            kind, name = model.joints[j].kind, model.joint_names[j]
+            names = [name] if kind.nv == 1 else [f"{name}[{k}]" for k in range(kind.nv)]
+            found += [(n, "N m" if unit == "rad/s" else "N") for n, unit in zip(names, kind.v_units, strict=True)]
+        for b in self.bodies:
+            parts = ("mx", "my", "mz", "fx", "fy", "fz")
+            found += [(f"{model.body_names[b]} {x}", "N m" if x[0] == "m" else "N") for x in parts]
+        return found
+
     @property
     def depends_on_time(self) -> bool:
         """Whether time appears in its efforts."""

@@ -12,7 +12,7 @@ from cardan.model.body import Frame, Joint
 from cardan.model.constraint import Constraint
 from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.controller import Controller
-from cardan.model.field import FUNCTIONS, TABLE, each, frozen, not_negative
+from cardan.model.field import FUNCTIONS, TABLE, dimensions, each, frozen, not_negative
 from cardan.model.force import (
     BUSHING,
     DAMPER,
@@ -29,10 +29,11 @@ from cardan.model.force import (
     Force,
     ForceKind,
 )
-from cardan.model.joint import Kind
+from cardan.model.joint import NUMBERED, Kind
 from cardan.model.law import CONTACT, STICKING, STOP
 from cardan.model.lock import LATCHES, LOCK
 from cardan.model.pose import numbers
+from cardan.model.rotation_stop import ROTATION_STOP
 from cardan.model.table import Table
 from cardan.model.tree import GROUND
 
@@ -111,7 +112,7 @@ class Elements:
         integral of the table from deflection 0 on.
         """
         owner = f"nonlinear torsion {name!r}"
-        _require_one(owner, joint, self._joint(owner, joint)[1])
+        _require_one(owner, joint, self._coordinates(owner, joint)[1])
         return self.force(name, NONLINEAR_TORSION, joint, effort=effort, rest=rest, damping=damping)
 
     def damper(
@@ -178,15 +179,15 @@ class Elements:
     ) -> str:  # fmt: skip
         """Add friction along a joint's rates, and return its name; a number, or one for each rate.
 
-        With `stick` it sticks (`model.laws`), in a joint with one coordinate: at rest the joint stays where it is until
-        the load is above `static`; sliding, friction is `coulomb`. Without, it is
-        `-viscous v - coulomb tanh(v / smoothing)` and does not stick: under a load F below `coulomb` the joint creeps,
-        at the speed `smoothing artanh(F / coulomb)` without a viscous part. A smaller `smoothing` creeps less and makes
-        the equations stiffer.
+        With `stick` it sticks (`model.laws`): at rest the joint stays where it is until the load is above `static`;
+        sliding, friction is `coulomb`. Each coordinate of a joint with several sticks or slides by itself. Without, it
+        is `-viscous v - coulomb tanh(v / smoothing)` and does not stick: under a load F below `coulomb` the joint
+        creeps, at the speed `smoothing artanh(F / coulomb)` without a viscous part. A smaller `smoothing` creeps less
+        and makes the equations stiffer.
 
         Args:
             name: unique among forces, motions and couplings.
-            joint: along whose coordinates it acts.
+            joint: along whose coordinates it acts, or one of them, "A[1]".
             viscous: N m s/rad or N s/m.
             coulomb: friction once it slides, N m or N.
             smoothing: rad/s or m/s; without `stick` only.
@@ -215,16 +216,23 @@ class Elements:
 
     def stop(
         self, name: str, on: str | Sequence[str], gap: Callable[..., Any] | None = None, *, lower: Any = None,
-        upper: Any = None, restitution: float = 0.0, stiffness: Any = None, damping: Any = None,
+        upper: Any = None, angle: float | None = None, swing: float | None = None, twist: Any = None,
+        axis: Sequence[float] | None = None, restitution: float = 0.0, stiffness: Any = None, damping: Any = None,
     ) -> str:  # fmt: skip
         """Add a stop, and return its name: limits of a joint, or a gap between bodies that must not be negative.
 
+        Of a joint with a quaternion, as a ball or free joint, `angle`, `swing` and `twist` limit the rotation.
+
         Args:
             name: unique among forces, motions and couplings.
-            on: a joint with one coordinate; or, with `gap`, the bodies that it depends on.
+            on: a joint, or one of its coordinates, "A[1]"; or, with `gap`, the bodies that it depends on.
             gap: `gap(t, poses, twists)` returns the gap (m) from time and poses of the bodies, as in `user_force`.
-            lower: least coordinate of the joint, rad or m.
+            lower: least coordinate of the joint, rad or m; of one with several a number, or None, for each.
             upper: its largest coordinate.
+            angle: largest angle of the whole rotation, rad.
+            swing: largest angle between `axis` on the parent and `axis` on the child, rad: a cone.
+            twist: least and largest turn about `axis`, apart from the swing, rad; one number is both ways.
+            axis: of swing and twist, in the joint frame; z by default.
             restitution: of hard stops, from 0 to 1.
             stiffness: of a compliant stop, N m/rad or N/m; a stop without is hard.
             damping: of a compliant stop, N m s/rad or N s/m; it never pulls.
@@ -232,10 +240,17 @@ class Elements:
         """
         spring = {"stiffness": stiffness, "damping": damping, "lower": lower, "upper": upper}
         more = {what: value for what, value in spring.items() if value is not None}
+        rotation = {"angle": angle, "swing": swing, **_twist(f"stop {name!r}", twist), "axis": axis}
+        turning = {what: value for what, value in rotation.items() if value is not None}
+        if turning and ("lower" in more or "upper" in more or gap is not None):
+            raise ModelError(
+                f"stop {name!r}: {min(turning)} is of a rotation; give lower, upper or gap to another stop"
+            )
         if gap is None:
             if not isinstance(on, str):
                 raise ModelError(f"stop {name!r}: a stop between bodies needs a gap, a function of (t, poses, twists)")
-            return self.force(name, STOP, on, restitution=restitution, **more)
+            kind = ROTATION_STOP if turning else STOP
+            return self.force(name, kind, on, restitution=restitution, **turning, **more)
         if lower is not None or upper is not None:
             raise ModelError(f"stop {name!r}: lower and upper are limits of a joint; a gap has the limit 0")
         return self.force(name, CONTACT, on, gap=gap, restitution=restitution, **more)
@@ -265,13 +280,13 @@ class Elements:
         return self.force(name, CONTACT, bodies, gap=function, restitution=restitution, **more)
 
     def lock(self, name: str, joint: str, *, closed: bool | float = False) -> str:
-        """Add a lock that holds a joint's coordinate while it is closed, and return its name.
+        """Add a lock that holds a joint's coordinates while it is closed, and return its name.
 
         Events close and open it during a run, as its number `NAME.closed`; closing stops the joint by an impulse.
 
         Args:
             name: unique among forces, motions and couplings.
-            joint: a joint with one coordinate.
+            joint: a joint, or one of its coordinates, "A[1]".
             closed: whether it is closed at the start.
 
         """
@@ -316,7 +331,7 @@ class Elements:
         Args:
             name: unique among forces, motions and couplings.
             kind: a `cd.ForceKind`.
-            on: the joint that it acts along, or the bodies that it acts on, by name.
+            on: the joint that it acts along, or one of its coordinates, "A[1]"; or the bodies that it acts on, by name.
             numbers: the values of the kind's `fields` by name, in their units.
 
         """
@@ -324,9 +339,10 @@ class Elements:
             raise ModelError(
                 f"force {name!r}: kind must be a cd.ForceKind, got {kind!r}; a constant force is mechanism.wrench(...)"
             )
+        along: tuple[int, ...] = ()
         if kind.on == "joint":
             owner = self._claim_force(kind.name, name)
-            index, joint = self._joint(owner, on)
+            index, joint, along = self._coordinates(owner, on)
             places: tuple[int, ...] = (index,)
             if kind is TORSION and joint.nq != joint.nv:
                 raise ModelError(
@@ -358,39 +374,41 @@ class Elements:
             else:
                 values |= field.read(owner, what, value, 0 if joint is None else joint.nv)
         kept = {what: frozen(value) for what, value in values.items()}
-        force = Force(name, kind, places, kept, function)
+        force = Force(name, kind, places, kept, function, along=along)
         if kind.lawful is not None and kind.on == "joint":
             kind.lawful(force, self.joints)  # rejects numbers that contradict each other
         self._forces[name] = force
         return name
 
     def motion(self, name: str, joint: str, function: Callable[..., Any] | float) -> str:
-        """Prescribe the motion of a joint with one coordinate, and return the motion's name.
+        """Prescribe the motion of a joint with one coordinate, or of one of several, "A[1]"; return the motion's name.
 
         `function(t)` gives q (rad or m) at time t (s), a CasADi symbol, and must be twice differentiable; a constant
         locks the joint there.
         """
         owner = self._claim_force("motion", name)
-        on, kind = self._joint(owner, joint)
+        on, kind, places = self._coordinates(owner, joint)
         _require_one(owner, joint, kind)
         for other in self._couplings.values():
-            if other.what == "motion" and other.joints == (on,):
+            if other.what == "motion" and (other.joints, other.places) == ((on,), places):
                 raise ModelError(
                     f"{owner}: joint {joint!r} is moved by motion {other.name!r} already; remove "
                     "one of them, or write their sum as one motion"
                 )
         if callable(function):
-            self._couplings[name] = Coupling(name, "motion", (on,), frozen([1.0]), function=function)
+            self._couplings[name] = Coupling(name, "motion", (on,), frozen([1.0]), function=function, places=places)
         else:
             value = float(numbers(owner, "function, where it is not callable,", function, ()))
-            self._couplings[name] = Coupling(name, "motion", (on,), frozen([1.0]), value)
+            self._couplings[name] = Coupling(name, "motion", (on,), frozen([1.0]), value, places=places)
         return name
 
     def couple(
         self, name: str, coefficients: Mapping[str, float] | Sequence[str], function: Callable[..., Any] | None = None,
         *, offset: float = 0.0, unit: str = "",
     ) -> str:  # fmt: skip
-        """Couple joints with one coordinate each by `sum of coefficient * q = offset`, and return the coupling's name.
+        """Couple joints by `sum of coefficient * q = offset`, and return the coupling's name.
+
+        Each is a joint with one coordinate, or one of several coordinates, "A[1]".
 
         A gear pair, a mimic joint, a differential: `couple("gear", {"a": 1.0, "b": 3.0})` makes b turn a third of a,
         the other way. Units: those of the products must agree; a length per angle is m/rad.
@@ -407,16 +425,18 @@ class Elements:
                 f"{owner}: coefficients must be a dict of joint names and numbers, got {coefficients!r}; a list of "
                 "joints needs a function of their coordinates"
             )
-        on, values = [], []
+        on, places, values = [], [], []
         for joint, value in coefficients.items():
-            index, kind = self._joint(owner, joint)
+            index, kind, along = self._coordinates(owner, joint)
             _require_one(owner, joint, kind)
             on.append(index)
+            places.append(along[0] if along else 0)
             values.append(float(numbers(owner, f"coefficient of joint {joint!r}", value, ())))
         if not any(values):
             raise ModelError(f"{owner}: no coefficient differs from 0, got {dict(coefficients)!r}; it couples nothing")
         right = float(numbers(owner, "offset", offset, ()))
-        self._couplings[name] = Coupling(name, "coupling", tuple(on), frozen(values), right, unit=unit)
+        numbered = tuple(places) if any(places) else ()
+        self._couplings[name] = Coupling(name, "coupling", tuple(on), frozen(values), right, unit=unit, places=numbered)
         return name
 
     def _relate(self, name: str, joints: Any, function: Any, unit: str) -> str:
@@ -424,19 +444,28 @@ class Elements:
         owner = self._claim_force(RELATION, name)
         if isinstance(joints, str | Mapping) or not isinstance(joints, Sequence) or not joints:
             raise ModelError(f"{owner}: with a function give a list of joint names, got {joints!r}")
-        on = []
+        on, places, units = [], [], set()
         for joint in joints:
-            index, kind = self._joint(owner, joint)
+            index, kind, along = self._coordinates(owner, joint)
             _require_one(owner, joint, kind)
             on.append(index)
-        if len({*on}) < len(on):
+            places.append(along[0] if along else 0)
+            units.add(kind.q_units[0])
+        if len({*zip(on, places, strict=True)}) < len(on):
             raise ModelError(f"{owner}: each joint must be named once, got {joints!r}")
-        units = {self._joints[joint].kind.q_units[0] for joint in joints}
         if not unit and len(units) > 1:
             raise ModelError(f"{owner}: it couples angles and lengths; give the unit of its function, 'm' or 'rad'")
         law = _read_function(owner, function, "q1, q2, ...")
         ones = frozen(np.ones(len(on)))
-        self._couplings[name] = Coupling(name, RELATION, tuple(on), ones, function=law, unit=unit or units.pop())
+        self._couplings[name] = Coupling(
+            name,
+            RELATION,
+            tuple(on),
+            ones,
+            function=law,
+            unit=unit or units.pop(),
+            places=tuple(places) if any(places) else (),
+        )
         return name
 
     def belt(
@@ -527,6 +556,23 @@ class Elements:
             self._joint_places = {joint: place for place, joint in enumerate(self._joints)}
         return self._joint_places[name], kind
 
+    def _coordinates(self, owner: str, name: Any) -> tuple[int, Kind, tuple[int, ...]]:
+        """A joint, its kind with the coordinates that a name means, and their numbers: `A`, all, or `A[1]`, one."""
+        found = NUMBERED.fullmatch(name) if isinstance(name, str) and name not in self._joints else None
+        if found is None or found[1] not in self._joints:
+            return *self._joint(owner, name), ()
+        index, kind = self._joint(owner, found[1])
+        k = int(found[2])
+        if kind.nq != kind.nv:
+            raise ModelError(
+                f"{owner}: joint {found[1]!r} ({kind.title}) has a quaternion, and {name!r} is no coordinate to act "
+                "along; name the joint, for a limit with angle=, swing= or twist="
+            )
+        if k >= kind.nv:
+            known = ", ".join(repr(f"{found[1]}[{i}]") for i in range(kind.nv))
+            raise ModelError(f"{owner}: joint {found[1]!r} ({kind.title}) has no coordinate {name!r}; it has {known}")
+        return (index, kind, ()) if kind.nv == 1 else (index, kind.part([k]), (k,))
+
     def _index(self, owner: str, what: str, name: str) -> int:
         if not isinstance(name, str) or name not in self._order:
             fixed = name is None or str(name).lower() in ("world", "base", "earth", "fixed", "inertial")
@@ -562,6 +608,15 @@ def _read_function(owner: str, function: Any, arguments: str) -> Any:
     return function
 
 
+def _twist(owner: str, twist: Any) -> dict[str, float]:
+    """Limits of a twist: a pair, or one number both ways."""
+    if twist is None:
+        return {}
+    both = numbers(owner, "twist", twist, (2,) if dimensions(twist) else ())
+    low, high = both if both.ndim else (-both, both)
+    return {"twist_lower": float(low), "twist_upper": float(high)}
+
+
 def _gap_and_sliding(gap: Callable[..., Any], tangent: Callable[..., Any]) -> Callable[..., Any]:
     """One function that returns the gap, then the velocities of sliding."""
 
@@ -593,4 +648,7 @@ def _read_effort(owner: str, function: Any, joint: Kind) -> Any:
 
 def _require_one(owner: str, joint: str, kind: Kind) -> None:
     if kind.nv != 1:
-        raise ModelError(f"{owner}: joint {joint!r} ({kind.name}) has {kind.nv} coordinates; it must have one")
+        raise ModelError(
+            f"{owner}: joint {joint!r} ({kind.title}) has {kind.nv} coordinates; it must have one, or name one of them"
+            + f", {f'{joint}[0]'!r}" * (kind.nq == kind.nv)
+        )

@@ -18,6 +18,7 @@ from cardan.model.pose import numbers, read_pose
 # Rules that values obey.
 ANY, NOT_NEGATIVE, POSITIVE, INERTIA, STIFFNESS = "any", "not negative", "positive", "inertia", "matrix not negative"
 FRACTION = "from 0 to 1"
+SWITCH = "0 or 1"
 
 # Forms that a value has.
 NUMBER = "number"
@@ -25,6 +26,7 @@ VECTOR = "vector"  # three numbers
 AXIS = "axis"  # a direction, of any length
 POSE = "pose"  # a position, or a `Pose`; kept as the position and, named `..._rotation`, the rotation matrix
 EACH = "each"  # a number for each rate of the joint, or one for all
+LIMIT = "limit"  # the same, where None or infinity is no limit; kept as infinity
 SIX_AXES = "six axes"  # a number, six, or a matrix (6, 6); kept as the matrix
 MOMENT_AND_FORCE = "moment and force"  # six numbers; in files the two entries `moment` and `force`
 AXES = "axes"  # "ground" or "body"; kept as the number `follows`, 0 or 1
@@ -89,6 +91,8 @@ class Field:
             return {"follows": np.array(float(value == "body"))}
         if self.form == SIX_AXES:
             return {what: _six_axes(owner, what, value)}
+        if self.form == LIMIT:
+            return {what: _limits(owner, what, value, nv)}
         if self.form == EACH:
             return {what: np.broadcast_to(self._checked(owner, what, _each(owner, what, value, nv)), nv)}
         shape = {NUMBER: (), VECTOR: (3,), AXIS: (3,), MOMENT_AND_FORCE: (6,)}[self.form]
@@ -101,8 +105,11 @@ class Field:
             return not_negative(owner, what, array)
         if self.rule == FRACTION and ((array < 0) | (array > 1)).any():
             raise ModelError(f"{owner}: {what} must be from 0 to 1, got {array.ravel()[0]:g}")
+        if self.rule == SWITCH and not np.isin(array, (0.0, 1.0)).all():
+            raise ModelError(f"{owner}: {what} must be 0 or 1, got {array.ravel()[0]:g}")
         if self.rule == POSITIVE and (array <= 0).any():
-            why = f"; it is the {self.doc.partition(',')[0]}" if self.doc else ""
+            what_for = self.doc.partition(",")[0]
+            why = f"; it is {'that' if what_for.startswith('of ') else 'the'} {what_for}" if self.doc else ""
             raise ModelError(f"{owner}: {what} must be above 0, got {array.min():g}{why}")
         return array
 
@@ -129,6 +136,17 @@ def dimensions(value: Any) -> int:
 
 def _each(owner: str, what: str, value: Any, n: int) -> np.ndarray:
     return numbers(owner, what, value, (n,) if dimensions(value) else ())
+
+
+def _limits(owner: str, what: str, value: Any, n: int) -> np.ndarray:
+    """A limit for each of n coordinates, one for all, infinite where there is none."""
+    several = isinstance(value, list | tuple) or dimensions(value) == 1
+    given = list(value) if several else [value] * n
+    if len(given) != n:
+        raise ModelError(f"{owner}: {what} must be {n} numbers, None where there is no limit, got {value!r}")
+    none = [x is None or (isinstance(x, int | float | np.number) and np.isinf(x)) for x in given]
+    read = [np.inf if no else float(numbers(owner, what, x, ())) for no, x in zip(none, given, strict=True)]
+    return np.array(read)
 
 
 def _six_axes(owner: str, what: str, value: Any) -> np.ndarray:

@@ -21,7 +21,7 @@ import hashlib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -53,6 +53,9 @@ from cardan.model.plain_symbols import plain_symbols
 from cardan.model.row import RowLabel
 from cardan.model.table import Table, outside, require_smooth
 from cardan.model.values import counted, floats
+
+if TYPE_CHECKING:
+    from cardan.model.joint import Kind as JointKind
 
 # Added to a spring's squared length (m^2) before the root: the force is finite and smooth at zero length, and
 # changes by less than 1e-16 of itself where the ends are a ten-thousandth of a millimetre apart.
@@ -195,6 +198,7 @@ class Force:
 
     `function` is what the user wrote; in a built model it is the `casadi.Function` that tracing made of it. `graph` is
     the law (and energy) of a kind that is not Cardan's own, as a function of its arguments and of the free numbers.
+    `along` are the numbers of the joint's coordinates that it acts along, () for all; `q` and `v` of its law are these.
     """
 
     name: str
@@ -203,6 +207,7 @@ class Force:
     numbers: dict[str, np.ndarray] = field(default_factory=dict)
     function: Any = None
     graph: Any = None
+    along: tuple[int, ...] = ()
 
     @property
     def owner(self) -> str:
@@ -221,12 +226,33 @@ class Force:
         """The numbers that it has and that `model.free` may name."""
         return {name: number for name, number in self.kind.free_fields.items() if name in self.numbers}
 
-    def number(self, name: str) -> Scalar:
-        """One number, the first of several; 0 where the element has no such number."""
-        return expression(scalar(self.numbers[name].ravel()[0])) if name in self.numbers else 0.0
+    def number(self, name: str, k: int = 0) -> Scalar:
+        """One number, number k of several; 0 where the element has no such number."""
+        return expression(scalar(self.numbers[name].ravel()[k])) if name in self.numbers else 0.0
+
+    def part_of(self, kind: JointKind) -> JointKind:
+        """The kind of its joint with the coordinates that it acts along."""
+        return kind.part(self.along) if self.along else kind
+
+    def joint_name(self, joints: Sequence[Joint]) -> str:
+        """Name of its joint, with the number of the coordinate if it acts along one of several."""
+        return joints[self.on[0]].name + "".join(f"[{k}]" for k in self.along)
+
+    def picked(self, *columns: Matrix) -> tuple[Matrix, ...]:
+        """Of coordinates, or rates, of its joint those that it acts along."""
+        return tuple(x[list(self.along)] for x in columns) if self.along else columns
+
+    def spread(self, tau: Matrix, nv: int) -> Matrix:
+        """Forces along all rates of its joint, `nv`, from those along its own."""
+        if not self.along:
+            return tau
+        whole = zeros(nv, None, tau)
+        for k, own in zip(self.along, range(len(self.along)), strict=True):
+            whole[k] = tau[own]
+        return whole
 
     def law(self, t: Scalar, *at: Any) -> Any:
-        """The law of its kind, at poses and twists or at a joint's `q` and `v`; of a user's as `build` traced it."""
+        """The law of its kind, at poses and twists or at `q` and `v` along it; of a user's as `build` traced it."""
         if self.graph is None:
             return self.kind.law(self, t, *at)
         if self.kind.on == "joint":
@@ -276,7 +302,7 @@ class Force:
 
         t = ca.SX.sym("t")
         if self.kind.on == "joint":
-            kind = joints[self.on[0]].kind
+            kind = self.part_of(joints[self.on[0]].kind)
             ports = [t, ca.SX.sym("q", kind.nq), ca.SX.sym("v", kind.nv)]
             arguments: tuple[Any, ...] = tuple(ports)
             still: tuple[Any, ...] = (ports[1],)
@@ -330,7 +356,8 @@ class Force:
         table = {**own, **{name: r for name, r in of_all.items() if name not in left_out}}
         if self.kind.energy is not None:
             table["energy"] = ENERGY
-        turns = [unit == "rad/s" for unit in joints[self.on[0]].kind.v_units] if self.kind.on == "joint" else []
+        along = self.part_of(joints[self.on[0]].kind).v_units if self.kind.on == "joint" else ()
+        turns = [unit == "rad/s" for unit in along]
         found = []
         for names, reading in table.items():
             turning, _, sliding = names.partition("|")
@@ -340,7 +367,7 @@ class Force:
                 labels = tuple(f"{end} {label}" if len(ends) > 1 else label for end in ends for label in SIX)
                 units = units * len(ends)
             elif labels is None:
-                labels = tuple(map(str, range(len(turns)))) if len(turns) > 1 else ()
+                labels = tuple(map(str, self.along or range(len(turns)))) if len(turns) > 1 else ()
             else:
                 units = units if len(units) == len(labels) else units[:1] * max(len(labels), 1)
             name = turning if not sliding or all(turns) else sliding
@@ -349,8 +376,10 @@ class Force:
 
     def digest(self, place: Callable[[int], str]) -> bytes:
         """Digest of all that enters the equations; `place(joint)` says where a joint is in them."""
-        on = [place(j) for j in self.on] if self.kind.on == "joint" else list(self.on)
-        return digest(self.kind.name, on, self.numbers, self.function, self.graph)
+        on: list[Any] = [place(j) for j in self.on] if self.kind.on == "joint" else list(self.on)
+        return digest(
+            self.kind.name, [*on, *([self.along] if self.along else [])], self.numbers, self.function, self.graph
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -363,6 +392,8 @@ class Coupling:
     A relation is a coupling whose `function` is one of the joints' coordinates and must stay zero; in a built model its
     graph takes time before them. Its `coefficients` are then what the function grows by over each turn, per rad: nan
     where that is not the same everywhere. `unit` is that of the residual; by default that of the joints.
+
+    `places` are the numbers of the coordinates of joints that have several; () is the first of each.
     """
 
     name: str
@@ -373,11 +404,22 @@ class Coupling:
     function: Any = None
     added: Any = None
     unit: str = ""
+    places: tuple[int, ...] = ()
 
     @property
     def owner(self) -> str:
         """Its name in error messages."""
         return f"{self.what} {self.name!r}"
+
+    @property
+    def ends(self) -> list[tuple[int, int]]:
+        """Joint and number of the coordinate, of each coordinate that it couples."""
+        return list(zip(self.joints, self.places or (0,) * len(self.joints), strict=True))
+
+    def coordinate_names(self, joints: Sequence[Joint]) -> tuple[str, ...]:
+        """Name of each coordinate: that of its joint, with a number where it has several."""
+        each = [(joints[j], k) for j, k in self.ends]
+        return tuple(joint.name if joint.kind.nv == 1 else f"{joint.name}[{k}]" for joint, k in each)
 
     @property
     def is_relation(self) -> bool:
@@ -393,7 +435,7 @@ class Coupling:
         """Its one row, with the unit of its joints' coordinates; where they differ, of one with coefficient 1."""
         if self.unit:
             return [RowLabel(self.owner, self.name, self.unit)]
-        units = [joints[j].kind.q_units[0] for j in self.joints]
+        units = [joints[j].kind.v_units[k].removesuffix("/s") for j, k in self.ends]
         units = [unit for unit, c in zip(units, self.coefficients, strict=True) if abs(c) == 1.0] or units
         return [RowLabel(self.owner, self.name, units[0])]
 
@@ -478,7 +520,8 @@ class Coupling:
     def digest(self, place: Callable[[int], str]) -> bytes:
         """Digest of all that enters the equations; `place(joint)` says where a joint is in them."""
         own = {"coefficients": self.coefficients, "offset": np.array(self.offset)}
-        return digest("coupling", [place(j) for j in self.joints], own, self.function)
+        on: list[Any] = [place(j) for j in self.joints]
+        return digest("coupling", [*on, *([self.places] if self.places else [])], own, self.function)
 
 
 RELATION = "relation"

@@ -71,6 +71,8 @@ from cardan.model.pose import numbers, unit_axis
 Function = Callable[..., Any]
 Letter = tuple[str, str]
 """A letter and what it means: ("theta", "angle")."""
+NUMBERED = re.compile(r"(.+)\[(\d+)\]")
+"""Name of one of several coordinates of a joint, by its number: `A[1]`."""
 DIRECTIONS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
 
 FUNCTIONS_OF: dict[str, tuple[str, ...]] = {
@@ -252,6 +254,15 @@ class Kind:
     def base(self) -> Kind:
         """The kind as met from its parent's side."""
         return self if self.reverses is None else self.reverses
+
+    def part(self, places: Sequence[int]) -> Kind:
+        """The kind with some of its coordinates, each of which has a rate of its own; its functions stay."""
+        some: dict[str, Any] = {
+            name: tuple(getattr(self, name)[k] for k in places)
+            for name in ("neutral", "q_units", "v_units", "letters", "periods")
+        }
+        reach = tuple(self.reach[k] for k in places) if self.reach else ()
+        return replace(self, nq=len(places), nv=len(places), **some, rate_letters=(), reach=reach)
 
     @property
     def title(self) -> str:

@@ -23,12 +23,12 @@ from typing import Any
 
 import numpy as np
 
-from cardan.algebra.free_number import nominal_of
+from cardan.algebra.free_number import expression, nominal_of
 from cardan.algebra.matrix import Matrix, Scalar, dot, where, zeros
 from cardan.errors import ModelError
 from cardan.model.body import Joint
 from cardan.model.constraint import Constraint
-from cardan.model.field import EACH, FRACTION, GAP, NOT_NEGATIVE, POSITIVE, Field, frozen
+from cardan.model.field import EACH, FRACTION, GAP, LIMIT, NOT_NEGATIVE, POSITIVE, Field, frozen
 from cardan.model.force import FORCES, BodyPose, Coupling, Force, ForceKind
 from cardan.model.row import Law, RowLabel
 
@@ -39,8 +39,9 @@ AT_REST = 1e-10  # m/s or rad/s: friction without a Stribeck speed is static up 
 class LawfulElement:
     """The rows of a force element that have laws, with a law and a name for each.
 
-    Rows of `Law.FRICTION` are one, or two that share a bound as a disc. `normal` is the row of this element, `joint`
-    the joint of the model, whose force bounds the friction; None if it has no such part.
+    `discs` are its rows of friction, those together that share a bound: one row, or two of a contact; `turning` whether
+    each is along a turning coordinate of a joint. `normal` is the row of this element, `joint` the joint of the model,
+    whose force bounds the friction; None if it has no such part.
     """
 
     force: Force
@@ -49,6 +50,8 @@ class LawfulElement:
     names: tuple[str, ...]
     normal: int | None = None
     joint: int | None = None
+    discs: tuple[tuple[int, ...], ...] = ()
+    turning: tuple[bool, ...] = ()
 
     @property
     def name(self) -> str:
@@ -74,11 +77,6 @@ class LawfulElement:
         """A number of the element, 0 where it has none."""
         return self.force.number(name)
 
-    @property
-    def friction_rows(self) -> tuple[int, ...]:
-        """Its rows of friction: none, one, or two of a disc."""
-        return tuple(k for k, law in enumerate(self.laws) if law is Law.FRICTION)
-
     def labels(self, joints: Sequence[Joint]) -> list[RowLabel]:
         """A label for each row."""
         found = []
@@ -88,133 +86,163 @@ class LawfulElement:
             found.append(replace(label, owner=self.owner, name=f"{self.name}: {name}", level=level, law=law))
         return found
 
-    def bound(self, speed: Scalar, normal: Scalar) -> Scalar:
-        """The largest friction at a sliding speed (m/s or rad/s) and a normal force (N), for one or both rows."""
-        return self.constant_bound(speed) + self.coefficient(speed) * normal
+    def constant_bound(self, speed: Scalar, disc: int = 0) -> Scalar:
+        """The part of the bound of a disc that does not depend on a normal force, N or N m."""
+        return self._falling(speed, "coulomb", "static", disc)
 
-    def constant_bound(self, speed: Scalar) -> Scalar:
-        """The part of the bound that does not depend on a normal force, N or N m."""
-        return self._falling(speed, "coulomb", "static")
+    def coefficient(self, speed: Scalar, disc: int = 0) -> Scalar:
+        """Bound of a disc for a unit of normal force; in m for a turning coordinate with a radius."""
+        radius = self.number("radius") if any(self.turning[disc : disc + 1]) else 1.0
+        return radius * self._falling(speed, "coefficient", "static_coefficient", disc)
 
-    def coefficient(self, speed: Scalar) -> Scalar:
-        """Bound for a unit of normal force; in m for a turning joint with a radius."""
-        radius = self.number("radius") if "radius" in self.numbers else 1.0
-        return radius * self._falling(speed, "coefficient", "static_coefficient")
-
-    def _falling(self, speed: Scalar, moving: str, resting: str) -> Scalar:
+    def _falling(self, speed: Scalar, moving: str, resting: str, disc: int) -> Scalar:
         """A level at rest that falls to another once it moves."""
-        level = self.number(moving)
+        level = self._of(moving, disc)
         if resting not in self.numbers:
             return level
-        more = self.number(resting) - level
+        more = self._of(resting, disc) - level
         more = where(more > 0, more, 0.0)
         if "stribeck" not in self.numbers:
             return level + where(speed <= AT_REST, more, 0.0)
         import casadi as ca
 
-        return level + more * ca.exp(-((speed / self.number("stribeck")) ** 2))
+        return level + more * ca.exp(-((speed / self._of("stribeck", disc)) ** 2))
+
+    def _of(self, name: str, disc: int) -> Scalar:
+        """A number of one of the discs; one that is not given for each is for all."""
+        several = name in self.numbers and self.numbers[name].size > 1
+        return self.force.number(name, disc if several else 0)
 
 
 # Stops of joints.
 
 
-def _depths(f: Force, q: Matrix, v: Matrix) -> list[tuple[Any, Any]]:
-    """How deep a joint is in each of its stops, and the rate of that."""
-    found: list[tuple[Any, Any]] = []
-    if "lower" in f.numbers:
-        found.append((f.number("lower") - q, -v))
-    if "upper" in f.numbers:
-        found.append((q - f.number("upper"), v))
-    return found
+def _ends(f: Force) -> list[tuple[str, int, float, Scalar]]:
+    """Each limit of a stop: its name, which of the coordinates it limits, the direction of its force, its value."""
+    return [
+        (name, k, sign, x)
+        for name, sign in (("lower", 1.0), ("upper", -1.0))
+        for k, x in enumerate(f.numbers[name].ravel() if name in f.numbers else ())
+        if np.isfinite(nominal_of(x))
+    ]
 
 
-def _push(f: Force, depth: Any, rate: Any) -> Any:
+def pushing(f: Force, depth: Any, rate: Any, k: int = 0) -> Any:
     """Force (N or N m) of a compliant stop: of its spring and damper, never pulling."""
-    push = f.number("stiffness") * depth + f.number("damping") * rate
+    push = f.number("stiffness", k) * depth + f.number("damping", k) * rate
     return where(depth > 0, where(push > 0, push, 0.0), 0.0)
 
 
 def _stop(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
-    force = zeros(1, None, v)
+    force = zeros(v.shape[0], None, v)
     if "stiffness" in f.numbers:
-        for sign, (depth, rate) in zip(_signs(f), _depths(f, q, v), strict=True):
-            force = force + sign * _push(f, depth, rate)
+        for _, k, sign, limit in _ends(f):
+            force[k] = force[k] + sign * pushing(f, sign * (expression(limit) - q[k]), -sign * v[k], k)
     return force
 
 
 def _stop_energy(f: Force, q: Matrix) -> Scalar:
     energy = zeros(1, None, q)
     if "stiffness" in f.numbers:
-        for depth, _ in _depths(f, q, 0 * q):
+        for _, k, sign, limit in _ends(f):
+            depth = sign * (expression(limit) - q[k])
             deep = where(depth > 0, depth, 0.0)
-            energy = energy + f.number("stiffness") / 2 * deep * deep
+            energy = energy + f.number("stiffness", k) / 2 * deep * deep
     return energy
 
 
-def _signs(f: Force) -> list[float]:
-    """Direction of the force of each stop along the coordinate."""
-    return [1.0] * ("lower" in f.numbers) + [-1.0] * ("upper" in f.numbers)
+def coordinates(f: Force, joints: Sequence[Joint]) -> tuple[int, ...]:
+    """Numbers of the coordinates of its joint that an element acts along; a quaternion's are none."""
+    joint = joints[f.on[0]]
+    if joint.kind.nq != joint.kind.nv:
+        raise ModelError(
+            f"{f.owner}: joint {joint.name!r} ({joint.kind.title}) has a quaternion, whose numbers have no limits; "
+            "limit its angle with angle=, swing= or twist="
+        )
+    return f.along or tuple(range(joint.kind.nv))
+
+
+def along_rate(f: Force, what: str, k: int, sign: float = 1.0, offset: Any = 0.0) -> Coupling:
+    """A row along coordinate, or rate, k of the element's joint."""
+    return Coupling(f.name, what, f.on, frozen([sign]), offset, places=(k,))
+
+
+def row_name(name: str, k: int, every: Sequence[int]) -> str:
+    """Name of a row along coordinate k: numbered, if there are rows along several."""
+    return name if len(every) == 1 else f"{name}[{k}]"
 
 
 def _lawful_stop(f: Force, joints: Sequence[Joint]) -> LawfulElement | None:
-    _require_one(f, joints)
-    ends = {name: f.numbers[name].ravel()[0] for name in ("lower", "upper") if name in f.numbers}
+    places, ends = coordinates(f, joints), _ends(f)
     if not ends:
         raise ModelError(f"{f.owner}: it has no limit; give lower or upper, or both")
-    if len(ends) == 2 and nominal_of(ends["lower"]) > nominal_of(ends["upper"]):
-        low, high = (nominal_of(x) for x in ends.values())
-        raise ModelError(f"{f.owner}: lower {low:g} is above upper {high:g}; exchange them")
+    limits = {(name, k): nominal_of(x) for name, k, _, x in ends}
+    for k, place in enumerate(places):
+        low, high = limits.get(("lower", k), -np.inf), limits.get(("upper", k), np.inf)
+        if low > high:
+            low_end, high_end = (row_name(name, place, places) for name in ("lower", "upper"))
+            raise ModelError(f"{f.owner}: {low_end} {low:g} is above {high_end} {high:g}; exchange them")
+    if is_compliant(f):
+        return None
+    rows = tuple(along_rate(f, "stop", places[k], sign, sign * x) for _, k, sign, x in ends)
+    names = tuple(row_name(name, places[k], places) for name, k, _, _ in ends)
+    return LawfulElement(f, rows, (Law.UNILATERAL,) * len(rows), names)
+
+
+def is_compliant(f: Force) -> bool:
+    """Whether a stop has a stiffness; refuse one that is hard and compliant at once."""
     if "stiffness" in f.numbers:
         if "restitution" in f.numbers and nominal_of(f.numbers["restitution"].ravel()[0]):
             raise ModelError(f"{f.owner}: it is compliant and has a restitution; give its damping instead")
-        return None
+        return True
     if "damping" in f.numbers:
         raise ModelError(f"{f.owner}: it has damping and no stiffness; give a stiffness, or a restitution instead")
-    rows = tuple(
-        Coupling(f.name, "stop", f.on, frozen([sign]), sign * x)
-        for sign, x in zip(_signs(f), ends.values(), strict=True)
-    )
-    return LawfulElement(f, rows, (Law.UNILATERAL,) * len(rows), tuple(ends))
-
-
-def _require_one(f: Force, joints: Sequence[Joint]) -> None:
-    joint = joints[f.on[0]]
-    if joint.kind.nv != 1 or joint.kind.nq != 1:
-        raise ModelError(
-            f"{f.owner}: joint {joint.name!r} ({joint.kind.name}) has {joint.kind.nv} coordinates; it must have one"
-        )
+    return False
 
 
 # Friction that sticks.
 
 
 def _viscous(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
-    return -f.number("viscous") * v
+    return -(f["viscous"] * v)
+
+
+def sticks(joint: Joint) -> bool:
+    """Whether friction in a joint can stick: each of its rates is that of a coordinate."""
+    return joint.kind.nq == joint.kind.nv
 
 
 def _lawful_friction(f: Force, joints: Sequence[Joint]) -> LawfulElement:
-    _require_one(f, joints)
+    joint, places = joints[f.on[0]], coordinates(f, joints)
     depends_on_reaction = "coefficient" in f.numbers or "static_coefficient" in f.numbers
-    if depends_on_reaction and "radius" not in f.numbers and joints[f.on[0]].kind.q_units == ("rad",):
+    turns = [joint.kind.v_units[k] == "rad/s" for k in places]
+    if depends_on_reaction and "radius" not in f.numbers and any(turns):
         raise ModelError(
-            f"{f.owner}: it depends on the reaction of a turning joint, {joints[f.on[0]].name!r}; give the radius (m) "
-            "of its pin"
+            f"{f.owner}: it depends on the reaction of a turning joint, {joint.name!r}; give the radius (m) of its pin"
         )
     for moving, resting in (("coulomb", "static"), ("coefficient", "static_coefficient")):
         _not_below(f, moving, resting)
     _falls_from(f, "static_coefficient", "static")
-    if "radius" in f.numbers and joints[f.on[0]].kind.q_units != ("rad",):
-        raise ModelError(f"{f.owner}: radius is of the pin of a turning joint, and {joints[f.on[0]].name!r} slides")
-    if not any(np.any(f.numbers[name]) for name in ("coulomb", "static", "coefficient") if name in f.numbers):
+    if "radius" in f.numbers and not any(turns):
+        raise ModelError(f"{f.owner}: radius is of the pin of a turning joint, and {joint.name!r} slides")
+    levels = [f.numbers[name] for name in ("coulomb", "static", "coefficient") if name in f.numbers]
+    if not any(np.any(level) for level in levels):
         raise ModelError(f"{f.owner}: nothing of it sticks; give coulomb or coefficient, or leave out stick=True")
-    row = Coupling(f.name, "friction", f.on, frozen([1.0]))
-    return LawfulElement(f, (row,), (Law.FRICTION,), ("sliding",), joint=f.on[0] if depends_on_reaction else None)
+    for k, place in enumerate(places):
+        if not any(level.ravel()[k if level.size > 1 else 0] for level in levels):
+            raise ModelError(
+                f"{f.owner}: nothing of {f'{joint.name}[{place}]'!r} sticks; name the coordinate that does"
+            )
+    rows = tuple(along_rate(f, "friction", k) for k in places)
+    names = tuple(row_name("sliding", k, places) for k in places)
+    discs, pressed = tuple((k,) for k in range(len(rows))), f.on[0] if depends_on_reaction else None
+    return LawfulElement(f, rows, (Law.FRICTION,) * len(rows), names, None, pressed, discs, tuple(turns))
 
 
 def _not_below(f: Force, moving: str, resting: str) -> None:
     """Refuse a level at rest below that of sliding."""
-    if resting in f.numbers:
-        low, high = (nominal_of(f.numbers[name].ravel()[0]) if name in f.numbers else 0.0 for name in (resting, moving))
+    for k, least in enumerate(f.numbers[resting].ravel() if resting in f.numbers else ()):
+        low, high = nominal_of(least), nominal_of(f.numbers[moving].ravel()[k]) if moving in f.numbers else 0.0
         if low < high:
             raise ModelError(f"{f.owner}: {resting} {low:g} is below {moving} {high:g}; friction at rest is the larger")
 
@@ -246,7 +274,7 @@ def _pushed(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Mat
     rate = beta
     for F, twist in zip(forces, twists, strict=True):
         rate = rate - dot(F, twist)
-    push = _push(f, -gap, rate)
+    push = pushing(f, -gap, rate)
     return [F * push for F in forces]
 
 
@@ -262,8 +290,8 @@ def _lawful_contact(f: Force, joints: Sequence[Joint]) -> LawfulElement | None:
     for row in rows[1:]:
         if not row.is_at_rate_level:
             raise ModelError(
-                f"{f.owner}: a tangent does not depend on twists, or its gap is more than one number; a tangent is a "
-                "velocity of sliding, m/s"
+                f"{f.owner}: its gap is more than one number, or a tangent does not depend on twists; a gap is a "
+                "number, m, and a tangent a velocity of sliding, m/s"
             )
     _not_below(f, "coefficient", "static_coefficient")
     _falls_from(f, "static_coefficient")
@@ -277,15 +305,18 @@ def _lawful_contact(f: Force, joints: Sequence[Joint]) -> LawfulElement | None:
         return None
     names = ("gap", *(("sliding",) if count == 2 else ("sliding 1", "sliding 2"))[: count - 1])
     laws = (Law.UNILATERAL, *(Law.FRICTION,) * (count - 1))
-    return LawfulElement(f, rows, laws, names, normal=0 if count > 1 else None)
+    sliding = tuple(range(1, count))
+    return LawfulElement(f, rows, laws, names, 0 if sliding else None, discs=(sliding,) if sliding else ())
 
 
 RESTITUTION = Field("1", "of Newton or Poisson, from 0 to 1", rule=FRACTION, default=0.0, letter="e")
 STOP = ForceKind(
     "stop", "joint", _stop, _stop_energy, mark="element", lawful=_lawful_stop,
     fields={
-        "lower": Field("rad|m", "least coordinate, rad or m", EACH, default=None, letter="q_l", data="position"),
-        "upper": Field("rad|m", "largest coordinate, rad or m", EACH, default=None, letter="q_u", data="position"),
+        "lower": Field(
+            "rad|m", "least coordinate, rad or m; none: no limit", LIMIT, default=None, letter="q_l", data="position"
+        ),
+        "upper": Field("rad|m", "largest coordinate, rad or m", LIMIT, default=None, letter="q_u", data="position"),
         "restitution": RESTITUTION,
         "stiffness": Field(
             "N m/rad|N/m", "of a compliant stop, N m/rad or N/m; a stop without is hard", EACH, POSITIVE, None, "k"

@@ -1,8 +1,9 @@
 """Locks and latches: connections that events close and open during a run (`Law.SWITCHED`).
 
-A lock holds the coordinate of a joint, a latch two bodies: rigidly, by a pin or by a ball, at a point of the first.
-They hold what they find when they close, whatever the position: rates are zero while they are closed. Closing stops
-what moves by an impulse. Whether an element is closed is its number `closed`, 0 or 1, which events may change.
+A lock holds the coordinates of a joint, or one of them, a latch two bodies: rigidly, by a pin or by a ball, at a point
+of the first. They hold what they find when they close, whatever the position: rates are zero while they are closed.
+Closing stops what moves by an impulse. Whether an element is closed is its number `closed`, 0 or 1, which events may
+change.
 """
 
 from __future__ import annotations
@@ -15,12 +16,12 @@ from cardan.algebra.rotation import cross
 from cardan.errors import ModelError
 from cardan.model.body import Joint
 from cardan.model.constraint import Constraint
-from cardan.model.field import FRACTION, VECTOR, Field, frozen
-from cardan.model.force import FORCES, BodyPose, Coupling, Force, ForceKind
-from cardan.model.law import LawfulElement
+from cardan.model.field import SWITCH, VECTOR, Field
+from cardan.model.force import FORCES, BodyPose, Force, ForceKind
+from cardan.model.law import LawfulElement, along_rate, row_name
 from cardan.model.row import Law
 
-CLOSED = Field("1", "1 if it is closed, 0 if it is open", rule=FRACTION, default=0.0, letter="c")
+CLOSED = Field("1", "1 if it is closed, 0 if it is open", rule=SWITCH, default=0.0, letter="c")
 AT = Field("m", "point of the first body, m", VECTOR, default=(0.0, 0.0, 0.0), free=False)
 
 
@@ -34,12 +35,10 @@ def _no_wrenches(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequenc
 
 def _lawful_lock(f: Force, joints: Sequence[Joint]) -> LawfulElement:
     joint = joints[f.on[0]]
-    if joint.kind.nv != 1 or joint.kind.nq != 1:
-        raise ModelError(
-            f"{f.owner}: joint {joint.name!r} ({joint.kind.name}) has {joint.kind.nv} coordinates, and a lock holds "
-            "one; use latch(...) between its two bodies"
-        )
-    return LawfulElement(f, (Coupling(f.name, "lock", f.on, frozen([1.0])),), (Law.SWITCHED,), ("held",))
+    places = f.along or tuple(range(joint.kind.nv))
+    rows = tuple(along_rate(f, "lock", k) for k in places)
+    names = tuple(row_name("held", k, places) for k in places)
+    return LawfulElement(f, rows, (Law.SWITCHED,) * len(rows), names)
 
 
 def _relative_rates(f: Force, poses: Sequence[BodyPose], twists: Sequence[Matrix]) -> tuple[Matrix, Matrix]:

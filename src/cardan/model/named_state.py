@@ -6,19 +6,18 @@ arrays: their axes are those of a batch, and those of a joint with several numbe
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
+from cardan.model.joint import NUMBERED
 from cardan.model.values import batch, counted, floats, shown
 
 if TYPE_CHECKING:
     from cardan.model.model import Model
 
-NUMBERED = re.compile(r"(.+)\[(\d+)\]")
 UNIT_ERROR = 1e-3  # largest deviation of the length of a quaternion from 1
 # Angles that are likely in degrees: whole multiples of 5 between these. Nobody starts at exactly 30 rad, 4.8 turns.
 DEGREES = (10.0, 720.0)

@@ -45,6 +45,11 @@ class Variable:
         return replace(self, **changed) if changed else self
 
     @property
+    def is_state(self) -> bool:
+        """Whether it is a state of the mechanism: it has a rate, and is no input that follows straight lines."""
+        return self.rate is not None and not self.slope
+
+    @property
     def owner(self) -> str:
         """What it is called in messages."""
         return f"variable {self.name!r}"

@@ -94,7 +94,8 @@ def energy_balance(run: Trajectory, kept: RunSamples, integrator: Integrator, re
             W = work(run).reshape(systems, n)
         by_jumps = jump_energies(run, kept)
         W = W + by_jumps[:, :n]
-        gained = T + V - (T + V)[:, :1] - W
+        gained = T + V - W
+        gained = gained - gained[:, :1]  # an impact at the start is before the first sample
         error, swing = _largest(np.abs(gained)), _largest(V) + _largest(-V)
         exchanged = np.maximum(_largest(T), swing + _largest(np.cumsum(np.abs(np.diff(W, axis=1, prepend=0)), axis=1)))
         allowed = (UNNOTICED if integrator.chooses_steps else MISSING) * exchanged
@@ -124,7 +125,9 @@ def jump_energies(run: Trajectory, kept: RunSamples) -> np.ndarray:
         parts.append(tuple(np.array([np.asarray(row[c]) for row in rows]) for c in range(7)))
     if kept.knot_p is not None and kept.knot_after is not None:
         before, after = kept.knot_p[:, :, 0], kept.knot_p[:, :, 1]
-        changed = (before != after).any(axis=-1) | (kept.knot_v != kept.knot_after).any(axis=-1)
+        # a variable stores no energy, and sampled controllers change thousands of them
+        stores = np.array([x.place[0] != "variable" for x in run.model.parameters for _ in range(x.size)], dtype=bool)
+        changed = (before != after)[..., stores].any(axis=-1) | (kept.knot_v != kept.knot_after).any(axis=-1)
         i, k = np.nonzero(changed & np.isfinite(kept.knot_q).all(axis=-1))
         sides = kept.knot_v[i, k], before[i, k], kept.knot_after[i, k], after[i, k]
         parts.append((i, kept.knots[k, 0], kept.knot_q[i, k], *sides))

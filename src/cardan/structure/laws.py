@@ -98,14 +98,12 @@ class ImpactPhases:
         shapes = {port.name: port.shape for port in self._ports}
         given = {name: ca.SX.sym(name, *(shape or (1,))) for name, shape in shapes.items()}
         bounds = Bounds(*(given[name] for name in BOUNDS))
-        return given, bounds.problem(self.model, given["W"], given["b"], given["closed"]), bounds
+        return given, bounds.problem(self.model, *(given[name] for name in ("W", "b", "closed", "u"))), bounds
 
     @property
     def _ports(self) -> tuple[Port, ...]:
-        m, laws = len(self.model.lawful_rows), self.model.laws
-        friction, joints = sum(bool(x.friction_rows) for x in laws), sum(x.joint is not None for x in laws)
-        sizes = {"W": (m, m), "b": (m,), "u": (m,), "closed": (m,), "constant": (friction,), "coefficient": (friction,)}
-        sizes |= {"R0": (3 * joints,), "R": (3 * joints, m), "restitution": (m,)}
+        m = (len(self.model.lawful_rows),)
+        sizes = {"W": 2 * m, "b": m, "u": m, "closed": m, **Bounds.sizes(self.model)}
         return tuple(Port(name, shape) for name, shape in sizes.items())
 
     def _kernel(

@@ -267,7 +267,7 @@ class ChoosingKernel:
         flat = [np.broadcast_to(x, batch + own).reshape(-1, *own) for x, own in zip(arrays, ends, strict=True)]
         model = self.model.unbound._bound(flat[-1]) if p else self.model
         chosen = row_sets(self.model).choose(model, flat[0], flat[place] if when else 0.0)
-        found = [x.reshape(-1, *end).copy() for x, end in zip(results, ways, strict=True)]
+        found = [x.reshape(len(flat[0]), *end).copy() for x, end in zip(results, ways, strict=True)]
         for k in set(chosen.tolist()) - {0}:
             again = self._kernel(k)(*(x[chosen == k] for x in flat), threads=threads)
             for whole, part in zip(found, again if isinstance(again, tuple) else (again,), strict=True):

@@ -21,8 +21,9 @@ import numpy as np
 from cardan.errors import CardanError, DeviceError, InputError, UnknownNameError, nearest
 from cardan.integrate.integrators import find_integrator
 from cardan.integrate.stepper import Outcome
+from cardan.model.joint import NUMBERED
 from cardan.model.model import Model, State
-from cardan.model.named_state import NUMBERED, coordinates_by_name
+from cardan.model.named_state import coordinates_by_name
 from cardan.model.parameter import JOINT_FIELDS, find_parameter, free_fields
 from cardan.model.values import shown
 from cardan.results.simulate import simulate

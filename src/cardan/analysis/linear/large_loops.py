@@ -42,7 +42,9 @@ SQUARES = {
 def is_large_with_loops(point: OperatingPoint, formulation: Formulation, columns: Columns) -> bool:
     """Whether a model is linearised here: not with wrenches or parameters as inputs, nor in motion with quaternions."""
     model = point.model
-    if formulation is not SPATIAL or columns.loaded or columns.parameters or not model.has_rows:
+    if formulation is not SPATIAL or columns.loaded or not model.has_rows:
+        return False
+    if columns.parameters or columns.variables:
         return False
     if not is_divided(model, SPATIAL):
         return False

@@ -28,8 +28,9 @@ class LinearModel:
 
     `A` (..., nx, nx), `B` (..., nx, nu), `C` (..., ny, nx), `D` (..., ny, nu); SI units. All are changes: `x` of the
     state, `u` of the inputs, `y` of the outputs. The states are the independent coordinates `q.name`, along the
-    tangent (`cd.plus`), then the independent rates `v.name`. In the descriptor form, `E x' = A x + B u`, they are all
-    coordinates and rates of the tree and the multipliers of the constraint rows.
+    tangent (`cd.plus`), then the independent rates `v.name`, then the variables with a rate, called as they are
+    (`servo.integral`). In the descriptor form, `E x' = A x + B u`, they are all coordinates and rates of the tree, the
+    variables, and the multipliers of the constraint rows.
     """
 
     A: NDArray[Any]

@@ -22,6 +22,7 @@ from cardan.analysis.linear.signals import (
     OutputSignal,
     coordinate_unit,
     output_slopes,
+    parameter_signals,
     rate_units,
     read_inputs,
     read_outputs,
@@ -36,6 +37,7 @@ from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.model.parameter import with_motion_inputs
 from cardan.model.values import counted
+from cardan.model.variable import Variable
 from cardan.structure.assemble import constraint_kernels
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import time_argument
@@ -67,12 +69,13 @@ def linearise(
             `q` and `v`, or a run, of which all samples are taken; the assembled start at rest by default. The
             mechanism may move, also with prescribed motions; loops must be closed (`cd.assemble`).
         inputs: names, all drives by default: `tau.joint`, `drive.name`, `motion.name` (value, rate and acceleration),
-            `wrench.body` (at its origin, in its axes), names of free parameters; `tau`, `parameters`: all of them.
+            `wrench.body` (at its origin, in its axes), names of free parameters and of held variables, such as
+            `servo.reference`; `tau`, `parameters`: all of them.
         outputs: names, the states by default: `q.joint`, `v.joint`, `a.joint`, `position.frame`, `velocity.frame`,
             `acceleration.frame`, `rotation.frame`, `angular_velocity.frame`, `energy`, `momentum`, `center_of_mass`,
-            `force.element`, `reactions.joint`, `multipliers`, ...; or a dict of names of your own, each with one of
-            these or with a function of an instant `s` that returns an expression of `s.t`, `s.q`, `s.v`, `s.a`,
-            `s.position(body, point)`, ...
+            `force.element`, `controller.effort`, a variable with a rate, `reactions.joint`, `multipliers`, ...; or a
+            dict of names of your own, each with one of these or with a function of an instant `s` that returns an
+            expression of `s.t`, `s.q`, `s.v`, `s.a`, `s.position(body, point)`, ...
         v: rates (..., nv) at the state, rad/s and m/s; before those of `at`.
         tau: drives (..., nv), N m and N, at the state; before those of `at`.
         wrenches: (..., nb, 6) on the bodies, N m and N, in body axes, at the state.
@@ -117,6 +120,8 @@ class TangentModel:
     K: np.ndarray | None = None
     """Stiffness in the independent coordinates, where it is known without `M^-1`."""
     E: np.ndarray | None = None
+    xdot: np.ndarray | None = None
+    """Rates (..., n) of the variables that are states."""
 
     def part(self, index: Any) -> TangentModel:
         """One system of a batch, or part of it."""
@@ -127,7 +132,7 @@ class TangentModel:
         return replace(self, point=self.point.part(index), **arrays)
 
     def _arrays(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("a", "AB", "dq", "dv", "da", "M", "K", "E")}
+        return {name: getattr(self, name) for name in ("a", "AB", "dq", "dv", "da", "M", "K", "E", "xdot")}
 
     @property
     def nx(self) -> int:
@@ -166,21 +171,21 @@ class TangentModel:
     def drift(self) -> np.ndarray:
         """Rates (..., nx) of the states at the point."""
         v = np.broadcast_to(self.point.v, self.a.shape)
-        rates = np.concatenate([v[..., list(self.columns.coordinates)], self.a[..., list(self.columns.rates)]], axis=-1)
-        rest = self.nx - rates.shape[-1]
-        return np.concatenate([rates, np.zeros((*rates.shape[:-1], rest))], axis=-1)
+        rates = [v[..., list(self.columns.coordinates)], self.a[..., list(self.columns.rates)]]
+        rates += [] if self.xdot is None else [self.xdot]
+        found = np.zeros((*self.a.shape[:-1], self.nx))
+        found[..., : self.columns.states] = np.concatenate(rates, axis=-1)
+        return found
 
     def _outputs(self, signals: Sequence[OutputSignal]) -> np.ndarray:
         """`C` and `D` (..., outputs, columns)."""
-        direct = {"tau": self.columns.tau, "wrenches": self.columns.wrenches, "parameters": self.columns.parameters}
-        by = tuple(name for name, numbers in direct.items() if numbers)
-        slopes = output_slopes(self.owner, self.point, self.formulation, signals, self.a, by)
+        places = {name: at for name, at in self.columns.places.items() if name not in ("q", "v")}
+        slopes = output_slopes(self.owner, self.point, self.formulation, signals, self.a, tuple(places))
         total = slopes["q"] @ self.dq + slopes["v"] @ self.dv + slopes["a"] @ self.da
-        first = self.nx
-        for name, numbers in direct.items():
-            if numbers:
-                total[..., first : first + len(numbers)] += slopes[name][..., list(numbers)]
-            first += len(numbers)
+        more = self.nx - self.columns.states  # multipliers come between the other states and the inputs
+        for name, at in places.items():
+            for number, column in at:
+                total[..., column if column < self.columns.states else column + more] += slopes[name][..., number]
         return total
 
 
@@ -193,25 +198,45 @@ def tangent_model(
     point.model.require_no_laws(
         owner, "there is no linear model across a stop, or at rest with friction; replace them by springs or dampers"
     )
-    for variable in (x for x in model.variables if x.rate is not None and not x.slope):
-        raise InputError(
-            f"{owner}: {variable.owner} has a rate, and states beside coordinates and rates are not in linear models "
-            "yet; leave it out of the mechanism that is linearised"
-        )
     signals = read_inputs(owner, model, inputs)
     point, of = _numbered(point, signals)
+    variables = _numbers_of(model, [x for x in model.variables if x.is_state])
+    held = _numbers_of(model, [x for x in model.variables if x.every])
     groups = {name: tuple(sorted({n for kind, n in of if kind == name})) for name in ("tau", "wrenches", "parameters")}
+    groups["parameters"] = tuple(sorted({*groups["parameters"], *held}))
     loaded = bool(groups["wrenches"]) or point.wrenches is not None
+    choice = (tuple(range(model.nv)),) * 2 if form == "descriptor" else _chosen(owner, model, coordinates)
+    columns = Columns(*choice, variables, **groups, loaded=loaded)
     way = formulation_of(point.model, formulation)
     if form == "descriptor":
-        found = _descriptor(owner, point, way, groups, loaded)
+        found = _descriptor(owner, point, way, columns)
     else:
-        found = _independent(owner, point, way, groups, loaded, _chosen(owner, model, coordinates), coordinates)
-    nx = len(found["states"])
-    places = [(name, number) for name, numbers in groups.items() for number in numbers]
-    return TangentModel(
+        found = _independent(owner, point, way, columns, coordinates)
+    nx, places = len(found["states"]), columns.inputs
+    linear = TangentModel(
         owner, point, way, inputs=tuple(signals), order=tuple(nx + places.index(x) for x in of), **found
     )
+    _require_no_samples(linear, {number: nx + places.index(("parameters", number)) for number in held})
+    return linear
+
+
+def _numbers_of(model: Model, variables: Sequence[Variable]) -> tuple[int, ...]:
+    """Their numbers among the free parameters."""
+    return tuple(k for x in variables for k in range(*model.parameters.slice_of(x.name).indices(model.parameters.size)))
+
+
+def _require_no_samples(linear: TangentModel, columns: Mapping[int, int]) -> None:
+    """Refuse sampled variables that act and are not inputs: the loop that they close has no continuous linear model."""
+    model = linear.point.model
+    for variable in (x for x in model.variables if x.every):
+        own = [columns[k] for k in _numbers_of(model, [variable])]
+        if not linear.AB[..., own].any() or set(own) <= set(linear.order):
+            continue
+        raise InputError(
+            f"{linear.owner}: {variable.owner} is sampled every {variable.every:g} s, and a loop that is closed by "
+            "samples has no continuous linear model; linearise what it acts on, with its value held: "
+            f"cd.linearise(model, ..., inputs=[{variable.name!r}]), or make its controller continuous, without every="
+        )
 
 
 def _numbered(point: OperatingPoint, signals: Sequence[InputSignal]) -> tuple[OperatingPoint, list[tuple[str, int]]]:
@@ -232,34 +257,41 @@ def _numbered(point: OperatingPoint, signals: Sequence[InputSignal]) -> tuple[Op
     return replace(point, model=model), of
 
 
-def _arguments(point: OperatingPoint, loaded: bool) -> tuple[Any, ...]:
-    loads = (np.zeros((point.model.nb, 6)) if point.wrenches is None else point.wrenches,) if loaded else ()
-    return (point.q, point.v, point.tau, *loads, *time_argument(point.model, point.t))
+def arguments(point: OperatingPoint, columns: Columns) -> tuple[Any, ...]:
+    """The arguments of the kernels of linear models."""
+    loads = (np.zeros((point.model.nb, 6)) if point.wrenches is None else point.wrenches,) if columns.loaded else ()
+    return (point.q, point.v, point.tau, *loads, *((point.t,) if columns.takes_time(point.model) else ()))
+
+
+def _variable_states(model: Model) -> list[tuple[str, str]]:
+    """Name and unit of the variables among the states."""
+    signals = [s for x in model.variables if x.is_state for s in parameter_signals(model, x.name)]
+    return [(s.name, s.unit) for s in signals]
 
 
 # In independent coordinates.
 
 
-def _independent(
-    owner: str, point: OperatingPoint, way: Formulation, groups: dict[str, tuple[int, ...]], loaded: bool,
-    choice: Choice, asked: Any,
-) -> dict[str, Any]:  # fmt: skip
-    columns = Columns(*choice, **groups, loaded=loaded)
+def _independent(owner: str, point: OperatingPoint, way: Formulation, columns: Columns, asked: Any) -> dict[str, Any]:
     names, units = point.model.coordinate_names, rate_units(point.model)
     states = [(f"q.{names[k]}", coordinate_unit(units[k])) for k in columns.coordinates]
     states += [(f"v.{names[k]}", units[k]) for k in columns.rates]
+    states += _variable_states(point.model)
     if is_large_tree(point.model, way):
         return {"columns": columns, "states": tuple(states), **linear_tree(owner, point, columns)}
     if is_large_with_loops(point, way, columns):
         a, AB, dq, dv, da, M, quality = linear_loops(point, columns)
+        xdot = np.zeros((*a.shape[:-1], 0))
     else:
-        a, AB, dq, dv, da, M, quality = linear_kernel(point.model, way, columns)(*_arguments(point, loaded))
+        a, AB, dq, dv, da, M, quality, xdot = linear_kernel(point.model, way, columns)(*arguments(point, columns))
     bad = ~(quality[..., 0] > DEPENDENT)
     if bad.any():
-        again = _chosen_at(owner, point, choice, bad, asked)
-        return _independent(owner, point, way, groups, loaded, again, "chosen at the state")
+        again = _chosen_at(owner, point, (columns.coordinates, columns.rates), bad, asked)
+        better = replace(columns, coordinates=again[0], rates=again[1])
+        return _independent(owner, point, way, better, "chosen at the state")
     _require_state(owner, point, quality, AB)
-    return {"columns": columns, "states": tuple(states), "a": a, "AB": AB, "dq": dq, "dv": dv, "da": da, "M": M}
+    found = {"a": a, "AB": AB, "dq": dq, "dv": dv, "da": da, "M": M, "xdot": xdot}
+    return {"columns": columns, "states": tuple(states), **found}
 
 
 def _chosen(owner: str, model: Model, names: Any) -> Choice:
@@ -387,9 +419,7 @@ def _require_state(owner: str, point: OperatingPoint, quality: np.ndarray, AB: n
 # In all coordinates.
 
 
-def _descriptor(
-    owner: str, point: OperatingPoint, way: Formulation, groups: dict[str, tuple[int, ...]], loaded: bool
-) -> dict[str, Any]:
+def _descriptor(owner: str, point: OperatingPoint, way: Formulation, columns: Columns) -> dict[str, Any]:
     model = point.model
     if not isinstance(way, TreeFormulation):
         raise InputError(
@@ -400,29 +430,26 @@ def _descriptor(
             f"{owner}: which constraints of model {model.name!r} are redundant depends on the configuration, so that "
             "the descriptor form has no fixed multipliers; use form='independent'"
         )
-    every = tuple(range(model.nv))
-    columns = Columns(every, every, **groups, loaded=loaded)
-    a, E, AB, quality = descriptor_kernel(model, way, columns)(*_arguments(point, loaded))
+    every = columns.coordinates
+    a, E, AB, quality, xdot = descriptor_kernel(model, way, columns)(*arguments(point, columns))
     if (quality[..., 0] <= DEPENDENT).any():
         _chosen_at(owner, point, (every, every[len(kept_rows(model, way)) :]), quality[..., 0] <= DEPENDENT, every)
     _require_state(owner, point, quality, AB)
-    nx, labels = E.shape[-1], [model.rows[k] for k in kept_rows(model, way)]
+    labels = [model.rows[k] for k in kept_rows(model, way)]
     names, units = model.coordinate_names, rate_units(model)
     states = [(f"q.{n}", coordinate_unit(u)) for n, u in zip(names, units, strict=True)]
     states += [(f"v.{n}", u) for n, u in zip(names, units, strict=True)]
+    states += _variable_states(model)
     states += [(f"multipliers.{label.name}", label.force_unit) for label in labels]
     slopes = forward_dynamics(
-        model, point.q, point.v, point.tau, wrenches=point.wrenches if not loaded else _arguments(point, True)[3],
-        t=point.t, formulation=way, by=("q", "v", *(name for name, numbers in groups.items() if numbers)),
+        model, point.q, point.v, point.tau, wrenches=arguments(point, columns)[3] if columns.loaded else None,
+        t=point.t, formulation=way, by=tuple(columns.places),
     )  # fmt: skip
-    batch = AB.shape[:-2]
-    dq, dv, da = (np.zeros((*batch, model.nv, AB.shape[-1])) for _ in range(3))
+    dq, dv, da = (np.zeros((*AB.shape[:-2], model.nv, AB.shape[-1])) for _ in range(3))
     dq[..., :, : model.nv] = dv[..., :, model.nv : 2 * model.nv] = np.eye(model.nv)
-    da[..., :, : model.nv], da[..., :, model.nv : 2 * model.nv] = slopes["q"], slopes["v"]
-    first = nx
-    for name, numbers in groups.items():
-        if numbers:
-            D = slopes[name].reshape(*slopes[name].shape[:-2], -1) if name == "wrenches" else slopes[name]
-            da[..., first : first + len(numbers)] = D[..., list(numbers)]
-        first += len(numbers)
-    return {"columns": columns, "states": tuple(states), "a": a, "AB": AB, "dq": dq, "dv": dv, "da": da, "E": E}
+    for name, places in columns.places.items():
+        D = slopes[name].reshape(*slopes[name].shape[:-2], -1) if name == "wrenches" else slopes[name]
+        for number, column in places:
+            da[..., column if column < columns.states else column + len(labels)] = D[..., number]
+    found = {"a": a, "AB": AB, "dq": dq, "dv": dv, "da": da, "E": E, "xdot": xdot}
+    return {"columns": columns, "states": tuple(states), **found}

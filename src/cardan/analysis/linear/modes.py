@@ -27,7 +27,6 @@ from cardan.model.model import Model
 from cardan.model.tree import GROUND
 from cardan.model.values import counted, number, whole
 from cardan.results.trajectory.quantities import with_time_axis
-from cardan.structure.kernels import time_argument
 from cardan.structure.linear import state_matrix_rate_kernel
 
 if TYPE_CHECKING:
@@ -70,16 +69,19 @@ def modes(
 
 def _warn_if_moving(found: TangentModel) -> None:
     """Warn about accelerations at the point: eigenvalues then belong to one moment of a motion."""
-    a = np.abs(found.a)
     n = len(found.columns.coordinates)
     size = np.abs(found.AB[..., n:, : found.nx]).max(axis=(-1, -2), initial=0.0)[..., None]
     speed = np.abs(found.point.v).max(initial=0.0)
-    if (a > STEADY * np.maximum(size * max(1.0, speed), 1e-3)).any():
-        warnings.warn(
-            f"modes: model {found.point.model.name!r} is not in equilibrium or steady motion at this state: its rates "
-            f"change with up to {a.max():.3g} (rad/s^2 or m/s^2), and the eigenvalues are those of a moment",
-            stacklevel=3,
-        )
+    still = STEADY * np.maximum(size * max(1.0, speed), 1e-3)
+    for rate, what, units in ((found.a, "rates", "rad/s^2 or m/s^2"), (found.xdot, "variables", "their units per s")):
+        if rate is not None and (np.abs(rate) > still).any():
+            warnings.warn(
+                f"modes: model {found.point.model.name!r} is not in equilibrium or steady motion at this state: its "
+                f"{what} change with up to {np.abs(rate).max():.3g} ({units}), and the eigenvalues are those of a "
+                "moment; cd.equilibrium finds a state of rest",
+                stacklevel=3,
+            )
+            return
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,14 +192,15 @@ class Modes:
     # Shapes.
 
     @cached_property
-    def _vectors(self) -> NDArray[Any]:
+    def vectors(self) -> NDArray[Any]:
+        """Eigenvectors (..., nx, nx) in columns, complex, rows in the order of `states`; of any length."""
         return self._eigen.vectors()
 
     @cached_property
     def _scaled(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Changes of coordinates and of rates (..., nv, nx), the largest coordinate 1."""
         found, nx = self._linear, self._linear.nx
-        dq, dv = (x[..., :nx] @ self._vectors for x in (found.dq, found.dv))
+        dq, dv = (x[..., :nx] @ self.vectors for x in (found.dq, found.dv))
         if not dq.shape[-2]:
             return dq, dv
         largest = np.take_along_axis(dq, np.abs(dq).argmax(axis=-2)[..., None, :], axis=-2)
@@ -283,8 +286,9 @@ class Modes:
     def derivatives(self, *, of: Sequence[int] | None = None, follow: bool = False) -> NDArray[Any]:
         """Exact derivatives (..., nx, numbers) of the eigenvalues by all free parameters, in the order of `p`.
 
-        Independent coordinates and rates are held; the dependent ones follow through assembly. With `follow=True` the
-        equilibrium moves with the parameters: they change so that it stays one. `of` are numbers of some eigenvalues.
+        Independent coordinates, rates and variables are held; the dependent ones follow through assembly. With
+        `follow=True` the equilibrium moves with the parameters: they change so that it stays one, and what variables
+        with a rate were does not matter. `of` are numbers of some eigenvalues.
         """
         model, found = self.model, self._linear
         if not model.parameters:
@@ -294,16 +298,22 @@ class Modes:
         if of is not None and not isinstance(of, Iterable):
             raise InputError(f"modes: of must be a list of numbers of eigenvalues, such as [0, 1], got {of!r:.80}")
         names = [model.coordinate_names[k] for k in found.columns.coordinates]
-        point = found.point
+        point, nx, size = found.point, found.nx, model.parameters.size
         at = {"q": point.q, "v": point.v, "tau": point.tau, "t": point.t, "wrenches": point.wrenches}
-        by_p = tangent_model("modes", model, at, {}, ("parameters",), names, "independent", found.formulation)
-        nx = found.nx
-        dq, dv = by_p.dq[..., nx:], by_p.dv[..., nx:]
+        variables = found.columns.variables
+        free = [k for k in range(size) if k not in variables]
+        inputs = ("parameters",) if free else ()
+        by_p = tangent_model("modes", model, at, {}, inputs, names, "independent", found.formulation)
+        dq, dv = (np.zeros((*found.A.shape[:-2], model.nv, size)) for _ in range(2))
+        dq[..., free], dv[..., free] = by_p.dq[..., list(by_p.order)], by_p.dv[..., list(by_p.order)]
+        dp = np.broadcast_to(np.eye(size), (*dq.shape[:-2], size, size)).copy()
         if follow:
-            dx = self._following(by_p)
+            dx = np.zeros((*found.A.shape[:-2], nx, size))
+            dx[..., free] = self._following(by_p)
             dq, dv = dq + by_p.dq[..., :nx] @ dx, dv + by_p.dv[..., :nx] @ dx
-        dA = self._state_matrix_rate(dq, dv)
-        rates = eigenvalue_rates(found.A, self.eigenvalues, self._vectors, dA)
+            dp[..., list(variables), :] = dx[..., nx - len(variables) :, :]  # variables are where the equilibrium is
+        dA = self._state_matrix_rate(dq, dv, dp)
+        rates = eigenvalue_rates(found.A, self.eigenvalues, self.vectors, dA)
         wanted = list(range(nx)) if of is None else [whole("modes", "of", k, least=0) for k in of]
         if max(wanted, default=-1) >= nx:
             raise InputError(f"modes: of={list(wanted)} names an eigenvalue past the last, {nx - 1}")
@@ -323,16 +333,16 @@ class Modes:
             )
         return dx
 
-    def _state_matrix_rate(self, dq: NDArray[Any], dv: NDArray[Any]) -> NDArray[Any]:
-        """`A` differentiated (..., numbers, nx, nx) along motions (..., nv, numbers) and unit changes of parameters."""
+    def _state_matrix_rate(self, dq: NDArray[Any], dv: NDArray[Any], dp: NDArray[Any]) -> NDArray[Any]:
+        """`A` differentiated (..., numbers, nx, nx) along motions (..., nv, numbers) and changes of parameters."""
         found = self._linear
         point, model = found.point, found.point.model
         kernel = state_matrix_rate_kernel(with_time_axis(model), found.formulation, found.columns)
         loads = () if not found.columns.loaded else (np.asarray(point.wrenches)[..., None, :, :],)
-        args = (point.q[..., None, :], point.v[..., None, :], point.tau[..., None, :], *loads,
-                *time_argument(model, point.t[..., None] if point.t.ndim else point.t))  # fmt: skip
-        along = (np.ascontiguousarray(np.swapaxes(x, -1, -2)) for x in (dq, dv))
-        return np.asarray(kernel(*args, *along, np.eye(model.parameters.size))[1])
+        time = (point.t[..., None] if point.t.ndim else point.t,) if found.columns.takes_time(model) else ()
+        args = (point.q[..., None, :], point.v[..., None, :], point.tau[..., None, :], *loads, *time)
+        along = (np.ascontiguousarray(np.swapaxes(x, -1, -2)) for x in (dq, dv, dp))
+        return np.asarray(kernel(*args, *along)[1])
 
     def _require_derivatives(self, rates: NDArray[Any], of: list[int]) -> None:
         """Refuse eigenvalues whose vectors fall together."""
@@ -400,8 +410,11 @@ class Modes:
         for k, mode in enumerate(self):
             x = mode.eigenvalue + 0.0  # without the sign of a zero
             text = f"{x.real:.6g}" if x.imag == 0 else f"{x.real:.6g} +- {x.imag:.6g}i"
-            body = self.model.body_names[int(np.argmax(mode.participation))] if self.model.nb else ""
-            share = f"{body} ({100 * mode.participation.max(initial=0.0):.0f} %)"
+            if mode.participation.any():
+                body = self.model.body_names[int(np.argmax(mode.participation))]
+                share = f"{body} ({100 * mode.participation.max():.0f} %)"
+            else:  # nothing but variables moves
+                share = self.states[int(np.abs(self.vectors[:, mode.number]).argmax())]
             rows.append((str(k), text, f"{mode.frequency:.6g}", f"{mode.damping:.4g}", share))
         return rows
 

@@ -11,7 +11,7 @@ import numpy as np
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.model.model import Model
 from cardan.model.values import batch, shown
-from cardan.results.trajectory.quantities import with_time_axis
+from cardan.results.trajectory.quantities import with_time_axis, with_values
 from cardan.results.trajectory.trajectory import Trajectory
 from cardan.structure.assemble import assemble
 
@@ -145,7 +145,14 @@ def _of_run(owner: str, model: Model, run: Trajectory) -> tuple[Model, dict[str,
     if run.q.shape[-1] != model.nq or run.v.shape[-1] != model.nv:
         raise InputError(f"{owner}: the run is that of another model: nq = {run.q.shape[-1]}, here {model.nq}")
     tau = None if run.tau is None else run.tau[..., None, :]
-    return with_time_axis(model), {"q": run.q, "v": run.v, "tau": tau, "t": run.time}
+    p = run.parameters  # with the variables as they were
+    changed = p is not None and p.shape[-1] == model.parameters.size
+    return with_values(model, np.asarray(p)) if changed else with_time_axis(model), {
+        "q": run.q,
+        "v": run.v,
+        "tau": tau,
+        "t": run.time,
+    }
 
 
 def _require_unit(owner: str, model: Model, q: np.ndarray) -> None:

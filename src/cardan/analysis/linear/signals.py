@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.algebra.matrix import Matrix, is_symbol
+from cardan.algebra.matrix import Matrix, is_symbol, stack
 from cardan.errors import CardanError, InputError, UnknownNameError, nearest
 from cardan.formulation.dynamics import potential_energy, time_of
 from cardan.formulation.formulation import Formulation, tree_rates
-from cardan.formulation.instant import Instant
+from cardan.formulation.instant import Instant, Seen
 from cardan.formulation.kinematics import kinematics_of_tree
 from cardan.formulation.quantity import Inputs, Quantity, fixed
 from cardan.formulation.spatial import SPATIAL
@@ -111,10 +111,21 @@ def _motion(model: Model, name: str) -> list[InputSignal]:
     return [InputSignal(f"motion.{name}.{part}", u, "motion", 3 * number + i) for i, (part, u) in enumerate(parts)]
 
 
-def _parameter(model: Model, name: str) -> list[InputSignal]:
-    found, at = model.parameters[name], model.parameters.slice_of(name)
+def parameter_signals(model: Model, name: str) -> list[InputSignal]:
+    """The numbers of a free parameter, or one of them, by name."""
+    whole = name if name in model.parameters.names else name.rpartition("[")[0]
+    found, at = model.parameters[whole], model.parameters.slice_of(whole)
     labels = [""] if found.size == 1 else [f"[{k}]" for k in range(found.size)]
-    return [InputSignal(f"{name}{label}", found.unit, "parameters", at.start + k) for k, label in enumerate(labels)]
+    signals = [InputSignal(f"{whole}{label}", found.unit, "parameters", at.start + k) for k, label in enumerate(labels)]
+    return signals if whole == name else [s for s in signals if s.name == name]
+
+
+def _numbers(model: Model, states: bool) -> list[str]:
+    """Names of variables that are states, or of all other free parameters, and of the single numbers of each."""
+    own = {x.name for x in model.variables if x.is_state}
+    names = [x for x in model.parameters.names if (x in own) == states]
+    several = [x for x in names if model.parameters[x].size > 1]
+    return [*names, *(s.name for x in several for s in parameter_signals(model, x))]
 
 
 def _drive(model: Model, name: str) -> list[InputSignal]:
@@ -136,7 +147,9 @@ INPUTS: dict[str, InputKind] = {
     "wrench": InputKind(
         "moment and force on a body at its origin, in its own axes", lambda m: m.body_names, _wrench, one_by_one=True
     ),
-    "parameters": InputKind("free parameters", lambda m: m.parameters.names, _parameter),
+    "parameters": InputKind(
+        "free parameters or held variables", lambda m: _numbers(m, states=False), parameter_signals
+    ),
 }  # fmt: skip
 """Kinds of inputs."""
 
@@ -188,6 +201,8 @@ def _resolved(owner: str, what: str, model: Model, table: Mapping[str, Any], nam
             f"{owner}: {what} {name!r}: {tail!r} is not known to {head!r} in model {model.name!r}"
             f"{nearest(tail, known) or ', which has none'}"
         )
+    if table is INPUTS and name in _numbers(model, states=True):
+        raise InputError(f"{owner}: input {name!r} has a rate and is a state; it is among the outputs, and no input")
     if table is INPUTS and _can_be_freed(model, name):
         raise UnknownNameError(f"{owner}: input {name!r} is not a free parameter; free it with model.free({name!r})")
     known = [*table, *(f"{key}.{element}" for key, kind in table.items() for element in kind.elements(model))]
@@ -260,6 +275,8 @@ class OutputKind:
     """Whether the output is the integral of what is written: its derivative by `q` is that by `v`."""
     one_by_one: bool = False
     bare: bool = False
+    plain: bool = False
+    """Whether the names of its outputs are those of the elements alone."""
     own: Any = None
     """The user's function."""
 
@@ -325,7 +342,8 @@ def _energy(s: MovingInstant, inputs: Inputs, element: str) -> Matrix:
 def _force_labels(model: Model, name: str) -> list[tuple[str, str]]:
     force = next(f for f in model.forces if f.name == name)
     if force.kind.on == "joint":
-        units = ["N" if unit == "m/s" else "N m" for unit in model.joints[force.on[0]].kind.v_units]
+        along = force.part_of(model.joints[force.on[0]].kind).v_units
+        units = ["N" if unit == "m/s" else "N m" for unit in along]
         return [("", units[0])] if len(units) == 1 else [(str(k), unit) for k, unit in enumerate(units)]
     return list(zip(WRENCH, WRENCH_UNITS, strict=True))
 
@@ -334,9 +352,34 @@ def _force(s: MovingInstant, inputs: Inputs, name: str) -> Matrix:
     kin, t = kinematics_of_tree(s.model, s.q, s.v), s.t
     force = next(f for f in s.model.forces if f.name == name)
     if force.kind.on == "joint":
-        return force.law(t, *kin.joint(force.on[0]))
+        return force.law(t, *force.picked(*kin.joint(force.on[0])))
     acting = force.law(t, [kin.pose(b) for b in force.on], [kin.twist(b) for b in force.on])
     return [f for b, f in zip(force.on, acting, strict=True) if b != GROUND][-1]
+
+
+def _state_labels(model: Model, name: str) -> list[tuple[str, str]]:
+    whole = model.parameters.names
+    return [(s.name[len(name) :] if name in whole else "", s.unit) for s in parameter_signals(model, name)]
+
+
+def _state(s: MovingInstant, inputs: Inputs, name: str) -> Matrix:
+    if name in s.model.free_numbers:
+        return s[name]
+    return s[name.rpartition("[")[0]][int(name.rpartition("[")[2][:-1])]
+
+
+def _efforts(model: Model) -> list[str]:
+    return [f"{c.name}.effort" for c in model.controllers]
+
+
+def _effort_labels(model: Model, name: str) -> list[tuple[str, str]]:
+    labels = model.controllers[_efforts(model).index(name)].labels(model)
+    return labels if len(labels) > 1 else [("", unit) for _, unit in labels]
+
+
+def _effort(s: MovingInstant, inputs: Inputs, name: str) -> Matrix:
+    seen = Seen(kinematics_of_tree(s.model, s.q, s.v), s.t)
+    return stack(*s.model.controllers[_efforts(s.model).index(name)].efforts(seen))
 
 
 def _reactions(point: OperatingPoint, formulation: Formulation, joint: str, by: tuple[str, ...]) -> dict[str, Any]:
@@ -429,6 +472,14 @@ OUTPUTS: dict[str, OutputKind] = {
         "force of an element along its joint, or its wrench on its last body in the body's axes",
         lambda m: [f.name for f in m.forces], _force_labels, _force, one_by_one=True, bare=True,
     ),
+    "state": OutputKind(
+        "variables with a rate", lambda m: _numbers(m, states=True), _state_labels, _state,
+        bare=True, plain=True,
+    ),
+    "effort": OutputKind(
+        "efforts of controllers", _efforts, _effort_labels, _effort, one_by_one=True,
+        bare=True, plain=True,
+    ),
     "reactions": OutputKind(
         "wrench of a joint on its child, at and in the joint frame", lambda m: m.joint_names, _wrench_labels,
         partial=_reactions, one_by_one=True,
@@ -484,15 +535,16 @@ def read_outputs(owner: str, model: Model, names: Any) -> list[OutputSignal]:
 def _all_elements(model: Model, kind: InputKind | OutputKind) -> list[str]:
     """Every element once, "" for a kind that has none."""
     known = list(kind.elements(model))
-    if kind.elements is _coordinates:
-        known = list(model.coordinate_names)
+    known = [name for name in known if name.rpartition("[")[0] not in known]  # single numbers are in the whole
     return known or ([""] if kind.elements is _no_element else [])
 
 
 def _output_name(key: str, element: str, label: str) -> str:
     if OUTPUTS[key].elements is _coordinates:
         return f"{key}.{label}"
-    return ".".join(part for part in (key, element, label) if part)
+    if label.startswith("["):
+        element, label = element + label, ""
+    return ".".join(part for part in ("" if OUTPUTS[key].plain else key, element, label) if part)
 
 
 def _own(owner: str, model: Model, name: str, function: Callable[[MovingInstant], Any]) -> list[OutputSignal]:

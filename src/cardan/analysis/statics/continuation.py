@@ -385,7 +385,8 @@ class Walk:
                 return
             node = located[1]
             own, critical = self._kind(node)
-            if own == TURNING and before.tangent[-1] * after.tangent[-1] > 0:  # found on the branch that crosses
+            crosses = own == TURNING and before.tangent[-1] * after.tangent[-1] > 0
+            if crosses or (own == BIFURCATION and self._turn(before, node) < STRAIGHT):  # found on the other branch
                 own, node = BIFURCATION, self._along(before, node)
             special = SpecialPoint(kind or own, self.value(located[2]), node.point.q[0], number_, node, critical)
             found.append((located[0], special))

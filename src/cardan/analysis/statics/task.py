@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -12,12 +11,11 @@ import numpy as np
 from cardan.analysis.statics.balance import Change, Task
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation.formulation import Formulation
+from cardan.model.joint import NUMBERED
 from cardan.model.model import Model
 from cardan.model.named_state import coordinates_by_name
 from cardan.model.values import batch, number, shown
 from cardan.structure.formulation import formulation_of
-
-NUMBERED = re.compile(r"(.*)\[(\d+)\]")
 
 
 def coordinates_of(owner: str, what: str, model: Model, name: Any) -> list[int]:

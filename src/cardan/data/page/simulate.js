@@ -8,6 +8,7 @@ const LONGEST_FRAME = 0.1; // s of the clock: a page that was hidden does not ca
 const RULES = {
   positive: (x) => (x > 0 ? "" : "must be above 0"),
   "not negative": (x) => (x >= 0 ? "" : "must not be negative"),
+  "from 0 to 1": (x) => (x >= 0 && x <= 1 ? "" : "must be from 0 to 1"),
 };
 
 function made(tag, properties = {}, ...children) {
@@ -38,17 +39,42 @@ async function startSimulation(about, section) {
   const original = made("button", { type: "button", textContent: "Values as given" });
   const told = made("p", { className: "readings" });
   const hint = made("p", { className: "told", textContent: simulator.pulls ? "Drag a body to pull it by a spring." : "" });
+  let tellContacts = () => {};
   const state = { playing: false, active: false, before: 0, pull: null, behind: 0 };
-  const sliders = about.sliders.map((one) => slider(one.name, one.unit, one.low, one.high, one.value, changed, one.rule));
+  const sliders = about.sliders.map((one) => (one.switch ? turned(one.name, one.value, changed) : slider(one.name, one.unit, one.low, one.high, one.value, changed, one.rule)));
   const starts = about.coordinates.map((c) => slider(c.name, c.unit, c.low, c.high, c.value, restarted));
   const rates = about.coordinates.map((c) => slider(c.name, c.rate_unit, -c.fast, c.fast, c.rate, restarted));
   byId("views").append(shortcut);
   const strip = makeStrip([...about.curves.map((one) => ({ ...one, of: (now) => one.at.map((k) => now[one.kind][k]) })),
     { name: "energy", unit: "J", curves: ["energy", "kinetic", "potential"], of: (_, { energy, kinetic, potential }) => [energy, kinetic, potential] }]);
   section.append(made("details", { open: true }, made("summary", { textContent: "Simulate" }),
-    made("p", { className: "row" }, run, again), told, status, hint, made("div", { className: "strip" }, ...strip.elements),
+    made("p", { className: "row" }, run, again), told, status, hint, ...(about.told ? [made("p", { className: "told", textContent: about.told })] : []), made("div", { className: "strip" }, ...strip.elements),
+    ...contacts(),
     ...group("Values", sliders, true), ...group("Start", starts.filter((_, k) => about.coordinates[k].q >= 0), starts.length <= 8),
     ...group("Speed at the start", rates, false), made("p", { className: "row" }, original)));
+
+  // What each stop, contact, friction and lock does now, and the length of the steps.
+  function contacts() {
+    if (!about.laws.length) return [];
+    const rows = simulator.laws().map(({ name }) => {
+      const does = made("span", {}), force = made("b", {});
+      return { does, force, row: made("div", { className: "contact" }, made("span", { textContent: name, title: name }), does, force) };
+    });
+    tellContacts = () => simulator.laws().forEach(({ does, forces: [force, friction], unit }, k) => {
+      rows[k].does.textContent = does;
+      rows[k].force.textContent = force === undefined ? "" : `${shortly(force, 3)}${friction === undefined ? "" : `, ${shortly(friction, 3)}`} ${unit}`;
+    });
+    tellContacts();
+    const field = made("input", { type: "number", step: "any", value: simulator.step });
+    field.onchange = () => {
+      const x = field.valueAsNumber;
+      if (x > 0 && x <= 0.1) simulator.step = x;
+      else say("The time step must be above 0 and at most 0.1 s; it stays as it was.");
+      field.value = simulator.step;
+    };
+    const label = made("label", { title: "a shorter step is more exact, and takes longer" }, "time step, s ", field);
+    return [made("details", { open: rows.length <= 8 }, made("summary", { textContent: about.title, title: "what each does, and its force; of a contact the force across, then friction" }), ...rows.map(({ row }) => row), label)];
+  }
 
   function group(name, list, open) {
     return list.length ? [made("details", { open }, made("summary", { textContent: name }), ...list.map((one) => one.row))] : [];
@@ -58,7 +84,7 @@ async function startSimulation(about, section) {
   function slider(name, unit, low, high, value, use, rule = "any") {
     const range = made("input", { type: "range", min: low, max: high, step: "any", value });
     const field = made("input", { type: "number", step: "any", value: Number(value.toPrecision(5)) });
-    const label = `${name}, ${unit}`;
+    const label = unit && unit !== "1" ? `${name}, ${unit}` : name;
     range.setAttribute("aria-label", label);
     field.setAttribute("aria-label", `${label}, as a number`);
     const one = { value, range, field, set(x) { one.value = x; range.value = x; field.value = Number(x.toPrecision(5)); } };
@@ -69,7 +95,16 @@ async function startSimulation(about, section) {
       field.value = Number(one.value.toPrecision(5));
       say(`${name} ${wrong || "must be a number"}; it stays as it was.`);
     };
-    one.row = made("div", { className: "slider" }, made("span", { textContent: name }), made("small", { textContent: raised(unit) }), range, field);
+    one.row = made("div", { className: "slider" }, made("span", { textContent: name }), made("small", { textContent: unit === "1" ? "" : raised(unit) }), range, field);
+    return one;
+  }
+
+  // A lock or latch: closed or open.
+  function turned(name, value, use) {
+    const check = made("input", { type: "checkbox", checked: value > 0.5 });
+    const one = { value, set(x) { one.value = x; check.checked = x > 0.5; } };
+    check.onchange = () => { one.value = Number(check.checked); use(); };
+    one.row = made("label", {}, check, name);
     return one;
   }
 
@@ -96,6 +131,7 @@ async function startSimulation(about, section) {
     if ((state.playing || state.pull) && performance.now() - read < 100) return;
     read = performance.now();
     strip.draw();
+    tellContacts();
     const { energy, kinetic, gap } = quantities;
     const slower = state.playing && state.behind > 0.2 ? " \u00b7 slower than the clock" : "";
     told.textContent = `${t.toFixed(still ? 3 : places)} s \u00b7 energy ${shortly(energy, 5)} J, kinetic ${shortly(kinetic, 4)} J` +
@@ -111,8 +147,8 @@ async function startSimulation(about, section) {
     state.before = now;
     const found = simulator.advance(dt, state.pull, SHORTEST_FRAME);
     state.behind = 0.9 * state.behind + 0.1 * (dt > 0 ? found.behind / dt : 0);
+    if (found.message) say(found.message);
     if (!found.ok) {
-      say(found.message);
       pause();
       state.pull = null;
     }

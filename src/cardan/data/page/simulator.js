@@ -5,6 +5,9 @@
 // is critically damped for the inertia that the pulled point has.
 const WEIGHT_AT = 0.1, EARTH = 9.81;
 const MARCH = 64; // steps of one call; between two calls the clock is looked at
+const CLOSED = 1e-9; // m or rad: a gap up to this is closed
+const NEAR = 1e-6; // of a step: a time so near to its end is the end
+const STILL = 1e-9; // m/s or rad/s: friction that moves slower sticks; steps end a little beside their middle
 const PARTS = [8, 64, 512]; // of a change of values on which the loops stay closed
 
 async function makeSimulator(about) {
@@ -21,16 +24,51 @@ async function makeSimulator(about) {
   const names = about.programs.march.outputs.map(([name]) => name);
   const first = { p: p.slice(), added: added.slice(), q: Float64Array.from(about.start.q), v: Float64Array.from(about.start.v) };
   const pulls = "body" in about.pull; // large trees have no spring for the pointer
-  let state, shown, nearStart = { ...first };
+  const zeros = () => Object.fromEntries(about.programs.march.outputs.map(([name, size]) => [name, new Float64Array(size)]));
+  // Of steps of fixed length: `step`, s, counted from `origin`. `aim` is the time that the clock asked for.
+  let step = about.step, origin, aim, state, shown, nearStart = { ...first };
+  const elements = [...new Set(about.laws.map(({ element }) => element))]
+    .map((name) => ({ name, rows: about.laws.flatMap(({ element }, k) => (element === name ? [k] : [])) }));
+  let force; // of each row with a law in the last step
+  let due = []; // times of the next samples, s, by update
 
   function begin(t, q, v) {
-    const zero = Object.fromEntries(about.programs.march.outputs.map(([name, size]) => [name, new Float64Array(size)]));
-    state = { ...zero, t: [t], q, v, h: [1e-6] };
+    for (const k of about.again) p[k] = first.p[k];
+    state = { ...zeros(), t: [t], q, v, x: about.states.map((k) => p[k]), h: [step || 1e-6] };
+    aim = t;
+    force = about.laws.map(() => 0);
+    due = about.updates.map(() => ({ t, count: 0 }));
+    sample();
     look();
   }
 
+  // Sampled variables whose time has come take their next values, and the steps begin anew.
+  function sample() {
+    settle();
+    about.updates.forEach((update, k) => {
+      if (state.t[0] < due[k].t) return;
+      p.set(programs[update.program]({ t: state.t, q: state.q, v: state.v, p }).next);
+      due[k] = { t: about.start.t + update.every * (due[k].count + 1), count: due[k].count + 1 };
+    });
+    origin = state.t[0];
+    Object.assign(state, steady(), evaluated());
+  }
+
+  // What a state begins with again: forces of rows with laws are sought from nothing, steps have their own length.
+  const steady = () => Object.fromEntries(["force", "restoring", "tries", "left", ...(step ? ["h"] : [])].filter((name) => state[name])
+    .map((name) => [name, name === "h" ? [step] : new Float64Array(state[name].length)]));
+  const evaluated = () => programs.evaluate({ t: state.t, q: state.q, v: state.v, tau, p });
+  const settle = () => about.states.forEach((k, i) => (p[k] = state.x[i])); // integrated variables are parameters, too
+
   function look() {
+    settle();
     shown = programs.show({ q: state.q, v: state.v, t: state.t, p });
+  }
+
+  // A gap that the state closes too far, as a sentence; less than `before` it may be closed already.
+  function violated(before = null) {
+    const k = about.laws.findIndex(({ law }, i) => law === "unilateral" && shown.gaps[i] < Math.min(before?.[i] ?? 0, 0) - about.violated - step);
+    return k < 0 ? "" : `${about.laws[k].name}: its gap would be ${Number(shown.gaps[k].toPrecision(3))} ${about.laws[k].unit}, and must not be negative; everything stays as it was.`;
   }
 
   function setPull(pull) {
@@ -87,27 +125,41 @@ async function makeSimulator(about) {
       }
       [start.q, start.v] = [found.q, found.v];
     }
-    nearStart = { p: p.slice(), added: added.slice(), ...start };
     begin(about.start.t, start.q, start.v);
+    const wrong = violated();
+    if (wrong) {
+      p.set(nearStart.p);
+      added.set(nearStart.added);
+      begin(about.start.t, nearStart.q, nearStart.v);
+      return wrong;
+    }
+    nearStart = { p: p.slice(), added: added.slice(), ...start };
     return "";
   }
 
   // Parameters while it moves; the state is brought onto the loops of the new values.
   function change(parameters) {
-    const before = p.slice();
+    const before = p.slice(), { q, v } = state, { gaps } = shown;
     about.sliders.forEach((slider, k) => slider.at.forEach((i, j) => {
       p[i] = slider.base[j] * parameters[k];
     }));
+    const inputs = () => (state.x = about.states.map((k) => p[k])); // of those that follow straight lines
+    const back = (sentence) => {
+      p.set(before);
+      Object.assign(state, { q, v });
+      inputs();
+      look();
+      return sentence;
+    };
     if (programs.project) {
-      const found = followed(programs.project, state.t[0], state.q, state.v, before, p);
-      if (!found) {
-        p.set(before);
-        return about.open;
-      }
+      const found = followed(programs.project, state.t[0], q, v, before, p);
+      if (!found) return back(about.open);
       [state.q, state.v] = [found.q, found.v];
     }
+    inputs();
     look();
-    return "";
+    const wrong = violated(gaps);
+    return wrong ? back(wrong) : "";
   }
 
   function stepped(program, from, end, limit) {
@@ -118,31 +170,47 @@ async function makeSimulator(about) {
   function carefully(end) {
     if (!programs.careful) return null;
     const near = programs.project({ q: state.q, v: state.v, gap: 0, t: state.t, p, limit: about.newton });
-    const start = { ...state, q: near.q, v: near.v, outcome: [0], h: [state.h[0] * about.careful.h] };
-    Object.assign(start, programs.evaluate({ t: start.t, q: start.q, v: start.v, tau, p }));
-    const after = stepped(programs.careful, start, end, about.careful.limit);
-    return after.outcome[0] === 0 && after.t[0] > start.t[0] ? after : null;
+    const start = { ...state, q: near.q, v: near.v, outcome: [0] }, t = start.t[0];
+    Object.assign(start, programs.evaluate({ t, q: start.q, v: start.v, tau, p }));
+    for (const [steps, parts, limit] of about.tries) {
+      const till = step ? Math.min(t + steps * step, end) : end;
+      const after = stepped(programs.careful, { ...start, h: [step ? (till - t) / parts : state.h[0] * about.careful.h] }, till, limit);
+      if (after.outcome[0] === 0 && after.t[0] > t) return step ? { ...after, h: [step] } : after;
+    }
+    return null;
   }
 
-  // Advances by `dt` seconds, or less if `budget` milliseconds are over before.
+  // Advances by `dt` seconds, or less if `budget` milliseconds are over before. Steps of fixed length are whole ones.
   function advance(dt, pull = null, budget = Infinity) {
     setPull(pull);
-    const began = performance.now(), end = state.t[0] + dt;
-    Object.assign(state, programs.evaluate({ t: state.t, q: state.q, v: state.v, tau, p }), { outcome: [0] });
-    let message = "";
-    while (state.t[0] < end && performance.now() - began < budget) {
-      let next = stepped(programs.march, state, end, MARCH);
-      if (next.outcome[0] === about.careful.outcome) {
-        state = { ...next };
-        next = carefully(end);
-        if (!next) message = about.sentences[9];
-      } else if (next.outcome[0] !== 0) message = about.sentences[next.outcome[0]];
-      if (message) break;
-      state = next;
-    }
+    const began = performance.now(), inTime = () => performance.now() - began < budget;
+    aim += dt;
+    if (!step) Object.assign(state, evaluated());
+    state.outcome = [0];
+    let message = "", end;
+    do {
+      const next = Math.min(...due.map(({ t }) => t)), whole = step ? origin + Math.floor((aim - origin) / step + NEAR) * step : aim;
+      end = whole > next - NEAR * (step || NEAR) ? next : whole;
+      while (!message && state.t[0] < end && inTime()) {
+        let after = stepped(programs.march, state, end, MARCH);
+        if (after.outcome[0] === about.careful.outcome) {
+          state = { ...after };
+          after = carefully(end);
+          if (!after) message = about.sentences[9];
+        } else if (after.outcome[0] !== 0) message = about.sentences[after.outcome[0]];
+        if (!message) state = after;
+        force = about.laws.map((_, k) => about.forces.reduce((sum, name) => sum + state[name][k], 0));
+      }
+      if (!message && state.t[0] >= next) sample();
+      else end = -1;
+    } while (!message && end >= 0 && inTime());
+    const late = Boolean(message) || !inTime();
+    const behind = late ? aim - state.t[0] : 0;
+    if (late || !step) aim = state.t[0];
     look();
     const { t, q, v } = state;
-    return { t: t[0], q, v, ok: !message, message, behind: end - t[0] };
+    const warning = state.e[0] > about.unsolved && about.laws.length ? about.coarse : "";
+    return { t: t[0], q, v, ok: !message, message: message || warning, behind };
   }
 
   // How much mass a point of a body seems to have, kg: from the power of a force of 1 N on what it accelerates.
@@ -181,10 +249,33 @@ async function makeSimulator(about) {
     return { body, point, stiffness, damping: 2 * Math.sqrt(stiffness * inertiaOf(body, point)) };
   }
 
+  // What each element with laws does, in a word, and its forces: across, and of friction.
+  function laws() {
+    return elements.map(({ name, rows }) => {
+      const at = (law) => rows.filter((k) => about.laws[k].law === law), size = (list) => Math.hypot(...list.map((k) => force[k]));
+      const gaps = at("unilateral"), slides = at("friction"), held = at("switched"), [first] = rows;
+      const closed = gaps.find((k) => force[k] > 0 || shown.gaps[k] <= CLOSED);
+      const fast = Math.hypot(...state.v), moves = Math.hypot(...slides.map((k) => shown.rates[k])) > STILL + Math.min((step * fast) ** 2, 1e-3) * fast;
+      const holds = !held.length || about.laws[first].switch < 0 || p[about.laws[first].switch] > 0.5;
+      let does = moves ? "slides" : "sticks";
+      if (held.length) does = holds ? "holds" : "open";
+      else if (gaps.length && closed === undefined) does = "open";
+      else if (!slides.length) does = gaps.length > 1 ? about.laws[closed].row : "closed";
+      const told = does === "open" ? [] : gaps.length ? [size(gaps), ...(slides.length ? [size(slides)] : [])] : rows.length > 2 ? [] : [force[first]];
+      return { name, does, forces: told, unit: about.laws[first].force };
+    });
+  }
+
   begin(about.start.t, first.q, first.v);
   return {
     names, pulls, set, change, advance, springFor, placeOf,
-    state: () => ({ t: state.t[0], q: state.q, v: state.v }),
+    state: () => ({ t: state.t[0], q: state.q, v: state.v, p: p.slice(), gaps: shown.gaps, forces: force }),
+    laws,
+    get step() { return step; },
+    set step(length) { // from here on
+      step = length;
+      sample();
+    },
     poses: () => shown.poses,
     quantities() {
       const { kinetic: [kinetic], potential: [potential], gap: [gap] } = shown;

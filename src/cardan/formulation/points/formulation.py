@@ -22,7 +22,7 @@ from cardan.algebra.free_number import nominal, nominal_of, scalar
 from cardan.algebra.matrix import Matrix, Scalar, constant, dot, mirrored, stack, vector
 from cardan.algebra.plane import across, carried, moment
 from cardan.algebra.rotation import cross
-from cardan.formulation.elements import Loads, constraint_rows
+from cardan.formulation.elements import Loads, constraint_rows, with_drive
 from cardan.formulation.formulation import (
     Formulation,
     LetterGroup,
@@ -182,7 +182,7 @@ class Points(Formulation):
 
     def _coupled_in_plane(self, kin: PlanarKinematics, coupling: Coupling, t: Scalar, turns: bool = True) -> PlanarRow:
         """`sum c q = g(t)`, or a relation of coordinates; with `turns` up to whole turns that are not counted."""
-        places = [kin.joint(j) for j in coupling.joints]
+        places = [[part[k] for part in kin.joint(j)] for j, k in coupling.ends]
         slopes = coupling.slopes(t, [x for x, _ in places])
         if coupling.is_relation:
             phi, _, gddot, gdot = coupling.related(t, [x for x, _ in places], [rate for _, rate in places])
@@ -192,9 +192,11 @@ class Points(Formulation):
             for c, (x, _) in zip(slopes, places, strict=True):
                 phi = phi + c * x
         acts: list[Act] = []
-        for j, c in zip(coupling.joints, slopes, strict=True):
-            (found, size), *_ = self._drive(kin, j, type(phi)(1))
-            acts += [(i, c * size * force, at, arm, c * size * couple) for i, force, at, arm, couple in found]
+        for (j, k), c in zip(coupling.ends, slopes, strict=True):
+            unit = with_drive(None, kin.model.joints[j].kind.nv, k, type(phi)(1))
+            for found, size in self._drive(kin, j, unit):
+                if not type(phi)(size).is_zero():  # along the other coordinates
+                    acts += [(i, c * size * force, at, arm, c * size * couple) for i, force, at, arm, couple in found]
         phi = whole_turns_off(kin, coupling, phi) if turns else phi
         return PlanarRow(coupling.labels(kin.model.joints)[0], tuple(acts), gddot, phi, gdot)
 

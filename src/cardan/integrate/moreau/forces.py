@@ -8,7 +8,7 @@ import numpy as np
 
 from cardan.algebra.matrix import Matrix
 from cardan.formulation.complementarity import NEWTON, RULES
-from cardan.formulation.dynamics import parts_at, time_port
+from cardan.formulation.dynamics import time_port
 from cardan.formulation.formulation import Formulation, tree_rates
 from cardan.formulation.quantity import Inputs, Quantity, fixed, per_velocity, port_shape
 from cardan.formulation.spatial import SPATIAL
@@ -60,8 +60,8 @@ def _answer(model: Model, tree_rows: tuple[int, ...]) -> Quantity:
         q, v, h, x = (inputs[name] for name in ("q", "v", "h", "x"))
         later = {"t": inputs["t"] + h / 2} if "t" in inputs else {}
         middle = {"q": unit_quaternions(model, q + h / 2 * tree_rates(model, q, v)), "v": v, "tau": inputs["tau"]}
-        motion = middle_motion(parts_at(model, SPATIAL, {**middle, **later}), tree_rows, v, h)[0]
-        return [motion.a0 + motion.Y @ x, motion.wrenches(x)]
+        motion = middle_motion(model, tree_rows, {**middle, **later}, v, h)[0]
+        return motion.at(x, [motion.vdot, motion.wrenches])
 
     ports = ("q", "v", "tau", "h", "x", *time_port(model))
     own: dict[str, tuple[int, ...]] = {"h": (), "x": (len(model.lawful_rows),)}

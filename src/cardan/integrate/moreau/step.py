@@ -22,17 +22,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from cardan.algebra.matrix import Matrix, Scalar, where
-from cardan.formulation.complementarity import (
-    Bounds,
-    LawfulMotion,
-    bounds_at,
-    has_restitution,
-    lawful_motion,
-    row_numbers,
-)
+from cardan.algebra.matrix import Matrix, Scalar, dot, where
+from cardan.formulation.complementarity import Bounds, bounds_at, has_restitution
 from cardan.formulation.dynamics import entering_power, parts_at, time_port
-from cardan.formulation.formulation import Formulation, Parts
+from cardan.formulation.formulation import Formulation
+from cardan.formulation.law_motion import LawMotion, law_motion, row_numbers
 from cardan.formulation.quantity import Inputs, Quantity, fixed, port_shape
 from cardan.formulation.rows import Rows
 from cardan.formulation.spatial import SPATIAL
@@ -51,8 +45,8 @@ class Terms:
     """What a step needs at its middle: columns of numbers, for m rows with laws.
 
     Average acceleration `a0` (nv,) and power `P` (W) without forces of the rows; `Y` (nv, m) what these add; `W` (m, m)
-    and `b` (m,) with `u+ = b + W x`; rates `u` (m,) at the start; which rows are `active` (m,); their `Bounds`; and the
-    rates `beta` (m,) with which contacts move by themselves.
+    and `b` (m,) with `u+ = b + W x`; rates `u` (m,) at the start; which rows are `active` (m,); their `Bounds`; and
+    `moved` (m,), the power that enters with a unit of each force where contacts and joints have prescribed motions.
     """
 
     a0: Matrix
@@ -67,7 +61,7 @@ class Terms:
     R0: Matrix
     R: Matrix
     restitution: Matrix
-    beta: Matrix
+    moved: Matrix
 
     @property
     def bounds(self) -> Bounds:
@@ -142,7 +136,7 @@ class MoreauGraphs(Graphs):
         kq = self.all_rates(t + h / 2, q_m, v + h / 2 * a, given)
         both = terms.u + terms.b + terms.W @ x
         moving = ca.fabs(both) > ROUNDING  # a row that sticks does no work
-        return kq, a, terms.P + ca.dot(x, where(moving, both, 0.0) / 2 + terms.beta)
+        return kq, a, terms.P + ca.dot(x, where(moving, both, 0.0) / 2 + terms.moved)
 
 
 def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree_rows: Sequence[int]) -> Quantity:
@@ -154,26 +148,27 @@ def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree
 
         v, h = inputs["start"], inputs["h"]
         state = {name: x for name, x in inputs.items() if name not in ("h", "start")}
-        parts = parts_at(model, SPATIAL, state)
-        motion, active, carried, held = middle_motion(parts, tree_rows, v, h)
-        contacts, kept = motion.rows, parts.rows.kept(list(tree_rows))
-        own, own_rows, lam = parts, tree_rows, None
+        motion, active, carried, held = middle_motion(model, tree_rows, state, v, h)
+        contacts = motion.rows
+        own, own_rows, lam = motion.parts, tree_rows, motion.lam
         if formulation is not SPATIAL:
             own, own_rows = parts_at(model, formulation, state), rows
             vdot, lam = formulation.solve(own, rows)
             a = formulation.tree_accelerations(own, vdot)
-            none = ca.SX(*parts.f.shape)
-            motion = replace(motion, a0=a + SPATIAL.solve_for(parts, tree_rows, none, held - kept.J @ a)[0])
-        a0 = motion.a0
-        lam = motion.lam0 if lam is None else lam
-        P = entering_power(own, inputs["tau"], own_rows, lam)
+            left = held - motion.parts.rows.kept(tree_rows).J @ a
+            a = a + SPATIAL.solve_for(motion.parts, tree_rows, ca.SX(*a.shape), left)[0]
+            motion = replace(motion, vdot=a + motion.acceleration[1] @ motion.x)
+        a0, Y = motion.acceleration
+        P = motion.affine(entering_power(own, inputs["tau"], own_rows, lam))[0]
+        beta = motion.parts.rows.kept(list(tree_rows)).beta  # what is prescribed works against the forces, too
+        moved = contacts.beta - motion.affine(dot(motion.lam, beta))[1].T
         J, gamma = contacts.J, carried * contacts.gamma
         u = J @ v - contacts.beta + h / 2 * gamma
         change = h * (J @ a0 - gamma)
         bounds = bounds_at(motion, u, change)
         terms = Terms(
-            a0, P, motion.Y, h * motion.W, u + change, u, active, bounds.constant, bounds.coefficient, bounds.R0,
-            bounds.R, bounds.restitution, contacts.beta,
+            a0, P, Y, h * motion.rate[1], u + change, u, active, bounds.constant, bounds.coefficient, bounds.R0,
+            bounds.R, bounds.restitution, moved,
         )  # fmt: skip
         return [ca.SX(getattr(terms, name)) for name in TERMS]
 
@@ -185,20 +180,22 @@ def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree
 
 
 def middle_motion(
-    parts: Parts, tree_rows: Sequence[int], v: Matrix, h: Matrix
-) -> tuple[LawfulMotion, Matrix, Matrix, Matrix]:
-    """The motion in a step at the parts of its middle, from rates `v` at its start.
+    model: Model, tree_rows: Sequence[int], state: Inputs, v: Matrix, h: Matrix
+) -> tuple[LawMotion, Matrix, Matrix, Matrix]:
+    """The motion in a step at the state of its middle, from rates `v` at its start.
 
     With it which rows (m,) are active, whether `gamma` is carried over, and what the equality rows prescribe of the
     average acceleration.
     """
+    parts = parts_at(model, SPATIAL, state)
     kept = parts.rows.kept(list(tree_rows))
     per_second = where(h > 0, 1 / where(h > 0, h, 1.0), 0.0)
-    contacts = SPATIAL.lawful_rows(parts.kin, parts.loads, parts.model.nv)
-    active = _active(parts.model, contacts)
+    contacts = SPATIAL.lawful_rows(parts.kin, parts.loads, model.nv)
+    active = _active(model, contacts)
     carried = 1 - _hits(contacts, active, v, h, parts.rates - v)
     held = per_second * (kept.beta - kept.J @ v) + carried * kept.gamma / 2
-    return lawful_motion(parts, tree_rows, gamma=held), active, carried, held
+    prescribed = replace(parts, rows=parts.rows.prescribed(tree_rows, held))
+    return law_motion(SPATIAL, prescribed, tree_rows, contacts), active, carried, held
 
 
 def unit_quaternions(model: Model, q: Matrix) -> Matrix:
@@ -243,8 +240,5 @@ def _hits(rows: Rows, active: Matrix, v: Matrix, h: Matrix, half: Matrix) -> Mat
 def _sizes(model: Model) -> dict[str, tuple[int, ...]]:
     """Shapes of the terms."""
     m, nv = len(model.lawful_rows), model.nv
-    friction = sum(bool(law.friction_rows) for law in model.laws)
-    joints = sum(law.joint is not None for law in model.laws)
     found: dict[str, tuple[int, ...]] = {name: (m,) for name in TERMS}
-    found |= {"a0": (nv,), "P": (), "Y": (nv, m), "W": (m, m), "constant": (friction,), "coefficient": (friction,)}
-    return found | {"R0": (3 * joints,), "R": (3 * joints, m)}
+    return found | {"a0": (nv,), "P": (), "Y": (nv, m), "W": (m, m), **Bounds.sizes(model)}

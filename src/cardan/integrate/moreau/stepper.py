@@ -112,6 +112,8 @@ class MoreauKernels(ExplicitKernels):
             new["e"] = ca.fmax(s.e, where(length > 0, left, 0.0))
             new |= {"force": forces.first, "restoring": forces.second, "tries": where(waits, s.tries + 1, 0.0)}
             new["left"] = largest
+            for name in MORE:  # a system that is done stays as it is while its neighbours go on
+                new[name] = where(h > 0, new[name], getattr(s, name))
         others = after[len(names) :]  # the bracket of trial steps
         step = ca.Function("step", [*state, *control, *data], [*new.values(), *others, busy])
         return March(((step, 1),), len(state))
@@ -130,19 +132,20 @@ class MoreauKernels(ExplicitKernels):
         rule = self.motion.rule
         if rule == SEQUENTIAL:
             done = one_after_the_other(terms.bounds, first, self.model, terms.u)
-            y, more = _improved(self._problem(replace(terms, b=first.rate(done))), None if start is None else start[1])
+            second = self._problem(replace(terms, b=first.rate(done)), terms.u)
+            y, more = _improved(second, None if start is None else start[1])
             restores = more <= SOLVABLE
             every = where(restores, without_gain(first, terms.u, x, done + y), x)
             return _Forces(x, y, every), left, ca.fmax(left, more)
         b, bounds = second_phase(terms.bounds, first, rule, terms.u, x)
-        second = self._problem(replace(terms, b=b, constant=bounds.constant))
+        second = self._problem(replace(terms, b=b, constant=bounds.constant), terms.u)
         y, more = _improved(second, start[1] if start is not None else x if rule == NEWTON else None)
         restores = more <= SOLVABLE
         every = where(restores, without_gain(first, terms.u, x, second_forces(terms.bounds, rule, x, y)), x)
         return _Forces(x, y, every), left, ca.fmax(left, more)
 
-    def _problem(self, terms: Terms) -> Complementarity:
-        return terms.bounds.problem(self.model, terms.W, terms.b, terms.active)
+    def _problem(self, terms: Terms, before: Matrix | None = None) -> Complementarity:
+        return terms.bounds.problem(self.model, terms.W, terms.b, terms.active, before)
 
 
 @dataclass
@@ -184,8 +187,9 @@ class MoreauStepper(ExplicitStepper):
                 )
         super().begin(t, q, v)
 
-    def _law_residual(self) -> np.ndarray:
-        return self.s["e"].copy() if self.model.laws else np.zeros(len(self.s["t"]))
+    def law_residual(self, s: States) -> np.ndarray:
+        """As every stepper."""
+        return s["e"].copy() if self.model.laws else np.zeros(len(s["t"]))
 
     def _first(self, q: np.ndarray, v: np.ndarray) -> States:
         m, B = len(self.model.lawful_rows), len(q)

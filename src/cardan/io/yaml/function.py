@@ -223,7 +223,7 @@ def function_entries(force: Force, joints: tuple[Joint, ...], tables: WrittenTab
         sources = [f for f in called_functions(traced.function).values() if kind_of(f.name()) == SOURCE]
         return {force.kind.function: tables.name_of(sources[0])}
     if force.kind.on == "joint":
-        text = printed(traced.owner, traced.function, _drive_variable(joints[force.on[0]].kind), tables)
+        text = printed(traced.owner, traced.function, _drive_variable(force.part_of(joints[force.on[0]].kind)), tables)
         efforts = [calculated(effort) for effort in text.outputs[0]]
         return {force.kind.function: efforts[0] if len(efforts) == 1 else efforts} | shared(text)
     text = printed(traced.owner, traced.function, _body_variable(len(force.on)), tables)

@@ -34,7 +34,7 @@ from cardan.model.constraint_table import constraint_kinds
 from cardan.model.curve import CARRIED, Curve, curve
 from cardan.model.field import EFFORT, FUNCTION, FUNCTIONS, GAP, MOMENT_AND_FORCE, TABLE, Field
 from cardan.model.force import ForceKind, force_kinds
-from cardan.model.joint import Free, Kind, joint_types
+from cardan.model.joint import NUMBERED, Free, Kind, joint_types
 from cardan.model.model import Model
 from cardan.model.shape import Shape
 
@@ -427,8 +427,17 @@ class _MechanismReader:
     def on_joint(self, reader: NodeReader) -> NodeReader:
         """Set the kind of joint that quantities are along; an unknown joint is rejected by the builder."""
         node = reader.table("").entries.get("joint")
-        kind = self.kinds.get(node.text) if isinstance(node, Scalar) else None
+        kind = self.kind_along(node.text) if isinstance(node, Scalar) else None
         return replace(reader, kind=kind if kind is not None else Free.kind)
+
+    def kind_along(self, name: str) -> Kind | None:
+        """The kind of a joint, of "A[1]" with one of its coordinates; None of one that there is not."""
+        numbered = NUMBERED.fullmatch(name) if name not in self.kinds else None
+        kind = self.kinds.get(numbered[1] if numbered else name)
+        if kind is None or numbered is None:
+            return kind
+        k = int(numbered[2])
+        return kind.part([k]) if kind.nq == kind.nv and k < kind.nv else None
 
     def efforts(self, reader: NodeReader, kind: ForceKind, values: dict[str, Any]) -> Any:
         """The function of an element along a joint, with a number or an expression for each rate."""
@@ -436,7 +445,7 @@ class _MechanismReader:
         assert joint is not None
         given: NodeReader = values[kind.function]
         outputs = given.items() if isinstance(given.node, List) else [given]
-        if values["joint"] not in self.kinds or not joint.nv:
+        if self.kind_along(values["joint"]) is None or not joint.nv:
             return 0.0  # the builder rejects the joint
         if len(outputs) != joint.nv:
             raise given.error(f"must have a number or expression for each rate, {joint.nv}, got {len(outputs)}")
@@ -535,7 +544,7 @@ class _MechanismReader:
             values = entries_of(reader, entries)
             value: NodeReader = values["value"]
             moved: Any = 0.0
-            if values["joint"] in self.kinds and reader.kind and reader.kind.nv == 1:
+            if self.kind_along(values["joint"]) and reader.kind and reader.kind.nv == 1:
                 quantities = along(reader, COORDINATE)
                 if value.is_expression:
                     of_time = self.expressions(reader, values, [value], quantities, function.TIME)
@@ -573,7 +582,7 @@ class _MechanismReader:
         for joint, node in reader.table("").entries.items():
             inner = reader.inner(node, f"coefficients.{joint}")
             value = inner.quantity()
-            kind = self.kinds.get(joint)
+            kind = self.kind_along(joint)
             if kind is not None and kind.nv == 1 and value.dimension is not None and not value.bare:
                 length = kind.q_units[0] == "m"
                 products.setdefault((value.dimension[0] + length, *value.dimension[1:3]), joint)

@@ -372,6 +372,22 @@ def each(units: str) -> Form:
     return Form(read, SOME)
 
 
+def limits(units: str) -> Form:
+    """The same, where `none` is no limit."""
+
+    def read(reader: NodeReader) -> Any:
+        if not isinstance(reader.node, List):
+            return each(units).read(reader)
+        quantities, items = along(reader, units), reader.items()
+        if len(items) != len(quantities):
+            raise reader.error(f"must be {len(quantities)} numbers in brackets, or none for no limit, got {len(items)}")
+        pairs = zip(items, quantities, strict=True)
+        return [None if item.written == "none" else item.number(quantity) for item, quantity in pairs]
+
+    limit: Schema = {"anyOf": [MEASURE, {"const": "none"}]}
+    return Form(read, {"anyOf": [MEASURE, {"type": "array", "items": limit}]})
+
+
 def single(units: str) -> Form:
     """One number that belongs to a joint, in the quantity of any of its coordinates."""
 
@@ -605,6 +621,7 @@ FORMS: dict[str, Callable[[Field], Form | None]] = {
     declared.AXIS: lambda field: AXIS,
     declared.POSE: lambda field: POSE,
     declared.EACH: lambda field: each(field.unit),
+    declared.LIMIT: lambda field: limits(field.unit),
     declared.SIX_AXES: lambda field: six_axes(quantity_of(field.unit.rpartition(", ")[2])),
     declared.AXES: lambda field: choice("ground", "body"),
     declared.EFFORT: lambda field: function(many=True),

@@ -36,7 +36,18 @@ from cardan.model.constraint import Constraint
 from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.constraint_table import constraint_kinds
 from cardan.model.curve import Curve
-from cardan.model.field import AXES, AXIS, CURVE, FUNCTION, FUNCTIONS, MOMENT_AND_FORCE, POSE, SIX_AXES, Field
+from cardan.model.field import (
+    AXES,
+    AXIS,
+    CURVE,
+    FUNCTION,
+    FUNCTIONS,
+    LIMIT,
+    MOMENT_AND_FORCE,
+    POSE,
+    SIX_AXES,
+    Field,
+)
 from cardan.model.force import Coupling, Force, force_kinds
 from cardan.model.idle_data import idle_data
 from cardan.model.inertia import check_inertia, read_inertia
@@ -82,7 +93,6 @@ def _read_again(name: str, text: str) -> Description:
 def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
     """The text: one section after another, without empty ones."""
     names = [body.name for body in thing.bodies]
-    joints = [joint.name for joint in thing.joints]
 
     def body_name(index: int) -> str:
         return "ground" if index == GROUND else names[index]
@@ -104,7 +114,7 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
         "joints": {joint.name: _joint(joint, body_name, tables) for joint in thing.joints},
         "frames": {frame.name: _frame(frame, body_name) for frame in thing.frames},
         "forces": {force.name: _force(force, body_name, thing.joints, tables) for force in thing.forces},
-        "constraints": {c.name: _coupling(c, joints, tables) for c in thing.couplings}
+        "constraints": {c.name: _coupling(c, thing.joints, tables) for c in thing.couplings}
         | {c.name: _constraint(c, body_name, tables) for c in thing.own_constraints},
         "variables": {x.name: variable_entries(given, x, tables) for x in written_variables(thing)},
         "states": _states(thing),
@@ -424,7 +434,7 @@ def _force(force: Force, body_name: Any, joints: tuple[Joint, ...], tables: Writ
             f"{force.owner}: its kind is not registered; call cd.add_force with it, so that files can name it"
         )
     entries: Entries = {"type": kind.in_files}
-    entries |= {"joint": joints[force.on[0]].name} if kind.on == "joint" else _bodies(force, body_name)
+    entries |= {"joint": force.joint_name(joints)} if kind.on == "joint" else _bodies(force, body_name)
     if force.function is not None:
         entries |= function_entries(force, joints, tables)
     for name, field in kind.fields.items():
@@ -459,23 +469,27 @@ def _field(force: Force | ConstraintElement, name: str, field: Field) -> Entries
         and _same(value, np.broadcast_to(np.asarray(field.default, dtype=float), value.shape))
     ):
         return {}
+    if field.form == LIMIT:
+        limits = [number(x) if np.isfinite(x) else "none" for x in value]
+        return {name: limits[0] if len(limits) == 1 else limits} if np.isfinite(value).any() else {}
     if field.form == SIX_AXES and _same(np.diag(np.diag(value)), value):
         value = np.diag(value)
     return {name: number(value[0]) if value.shape == (1,) else _numbers(value)}
 
 
-def _coupling(coupling: Coupling, joints: list[str], tables: WrittenTables) -> Entries:
+def _coupling(coupling: Coupling, joints: tuple[Joint, ...], tables: WrittenTables) -> Entries:
+    names = coupling.coordinate_names(joints)
     if coupling.what == "motion":
-        entries: Entries = {"type": "motion", "joint": joints[coupling.joints[0]]}
+        entries: Entries = {"type": "motion", "joint": names[0]}
         if coupling.function is None:
             return entries | {"value": number(coupling.offset)}
         return entries | value_entries(coupling, tables)
     unit = {"unit": coupling.unit} if coupling.unit else {}
     if coupling.is_relation:
-        on = {"type": "relation", "joints": [joints[j] for j in coupling.joints]}
+        on = {"type": "relation", "joints": list(names)}
         return on | value_entries(coupling, tables) | unit
-    pairs = zip(coupling.joints, coupling.coefficients, strict=True)
-    entries = {"type": "coupling", "coefficients": {joints[j]: number(c) for j, c in pairs}}
+    pairs = zip(names, coupling.coefficients, strict=True)
+    entries = {"type": "coupling", "coefficients": {name: number(c) for name, c in pairs}}
     return entries | unit if _same(coupling.offset, 0.0) else entries | unit | {"offset": number(coupling.offset)}
 
 

@@ -2,12 +2,14 @@
 
 The programs are recorded by the same text as those of `cd.simulate` and compiled from the same LLVM IR:
 
-    march     steps of Dormand and Prince, with their control of the error and the projection onto loops
+    march     steps of Dormand and Prince, with their control of the error and the projection onto loops; of a model
+              with stops, contacts, friction that sticks or locks, Moreau's steps (`steps`)
     evaluate  accelerations and power at a state, from which steps begin
+    update k  next values of sampled variables; where there are any
     careful   the same steps near a singular position, each stage brought onto the loops; where there are loops
     project   Newton's method from a state near the loops onto them; where there are loops
     close     the same with the independent joints held where the sliders put them; where there are loops
-    show      poses of the bodies, energies, and the largest gap of a loop
+    show      poses of the bodies, energies, the largest gap of a loop; gaps and rates of rows with laws
 
 All take the free parameters `p`: those of the model, those that the page frees for its sliders, and those of the spring
 by which the pointer pulls (`pull`). `data/page/simulate.js` calls them and contains no mechanics.
@@ -27,23 +29,27 @@ import numpy as np
 
 from cardan.algebra.rotation import quaternion_of_rotation
 from cardan.errors import InputError, ModelError
+from cardan.formulation.complementarity import lawful_state
 from cardan.formulation.dynamics import constraint_state, time_port
 from cardan.formulation.kinematics import kinematics_of_tree
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.equations import equations
 from cardan.integrate.explicit.step import equations_of
-from cardan.integrate.explicit.stepper import CAREFUL_STEPS, RECOVERED, explicit_kernels
-from cardan.integrate.explicit.tableau import DORMAND_PRINCE
+from cardan.integrate.explicit.stepper import RECOVERED
 from cardan.integrate.stepper import Outcome
 from cardan.machines.build import Builder
 from cardan.machines.webassembly.code import STACK, WebAssemblyCode, compile_for_browser
-from cardan.model.field import INERTIA, NOT_NEGATIVE, POSITIVE, STIFFNESS
+from cardan.model.field import FRACTION, INERTIA, NOT_NEGATIVE, POSITIVE, STIFFNESS
 from cardan.model.force import Coupling
 from cardan.model.model import Model
+from cardan.model.modes import CLOSED, is_switched, without_modes
 from cardan.model.parameter import JOINT_FIELDS, Parameter, free_fields, with_motion_inputs
+from cardan.model.row import Law
 from cardan.model.tree import GROUND
+from cardan.model.variable import Variable
 from cardan.program.program import Port, Program
 from cardan.results.page.pull import with_pull
+from cardan.results.page.steps import CALLED, kernels_of, plain_python, rule_of, told_of_steps, update_programs
 from cardan.results.progress import progress_bar
 from cardan.results.trajectory.trajectory import Trajectory
 from cardan.structure.assemble import assemble
@@ -59,7 +65,8 @@ FEW_BODIES = 8  # of a model whose masses are among them
 MOST_CAREFUL = 16  # rates of a model with loops that passes singular positions in a page: twice the program
 WELL_APART = 0.02  # smallest singular value of the part of all freedoms that held joints have
 CONTROL = {"rtol": 1e-6, "atol": 1e-8, "max_step": 1e300, "pause": 1e300}  # of the steps
-CLOSED = 1e-9  # m or rad: a larger gap means that loops did not close
+LOOP_CLOSED = 1e-9  # m or rad: a larger gap means that loops did not close
+VARIABLE = "variable"  # what a parameter that is a variable belongs to
 
 SENTENCES = {
     Outcome.SMALL_STEP: "Stopped: the motion is too stiff or not smooth here, the step size went below rounding.",
@@ -68,6 +75,7 @@ SENTENCES = {
     Outcome.TOO_MANY_STEPS: "Stopped: too many steps.",
 }
 OPEN = "The loops cannot be closed on the way to these values; the mechanism stays where they last could."
+COARSE = "In a step the laws of the stops and of friction were not solved exactly; take a shorter time step."
 DRAWN = "Bodies are drawn as they were given; a length that was changed shows in the motion, not in their shapes."
 
 
@@ -96,10 +104,9 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
     model = thing if isinstance(thing, Model) else thing.model
     if sliders is not None and isinstance(sliders, str):
         raise InputError(f"page: sliders is a list of names such as ['crank.mass'], got {sliders!r}")
-    if model.laws:
-        return PageProgram({"reason": LAWS})
-    if _changes(thing, model):
-        return PageProgram({"reason": CHANGES})
+    model = without_modes(model)
+    if reason := _cannot(thing, model):
+        return PageProgram({"reason": reason})
     if not model.nv or (model.nv > MOST_RATES and (sliders or not _is_looped(model))):
         if sliders:
             model.unbound.free(*(name for name in sliders if name not in model.parameters.names))
@@ -119,17 +126,20 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
             "stack": STACK,
             "p": found.p.tolist(),
             "pull": {name: [at.start, at.stop] for name, at in found.pull.items()},
-            "sliders": [one for parameter in named.parameters for one in _sliders(parameter, found.p, named)],
+            "sliders": [one for parameter in _by_hand(named) for one in _sliders(parameter, found.p, named)],
             "coordinates": _coordinates(model, found.holds, start),
-            "curves": list(_curves(model)),
+            "curves": list(_curves(named)),
             "start": {"t": start.t, "q": start.q.tolist(), "v": start.v.tolist(), "tau": start.tau.tolist()},
             "control": CONTROL,
-            "careful": {"limit": CAREFUL_STEPS, "h": RECOVERED, "outcome": int(Outcome.SINGULAR)},
+            "careful": {"h": RECOVERED, "outcome": int(Outcome.SINGULAR)},
+            **found.steps,
+            "told": _differs(thing),
             "newton": NEWTON_STEPS,
-            "closed": CLOSED,
+            "closed": LOOP_CLOSED,
             "longest": _longest(model),
             "sentences": {str(int(outcome)): text for outcome, text in SENTENCES.items()},
             "open": OPEN,
+            "coarse": COARSE,
             "drawn": DRAWN,
             "mass": model.total_mass,
             "size": _reach(model),
@@ -142,7 +152,8 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
 class Simulated:
     """What is simulated: the programs, the model with its free numbers `named`, and the values `p` of all of them.
 
-    `pull` tells where in `p` the numbers of the pointer's spring are, `holds` which joints are held to close loops.
+    `pull` tells where in `p` the numbers of the pointer's spring are, `holds` which joints are held to close loops,
+    `steps` what the page is told of its steps.
     """
 
     programs: dict[str, Program]
@@ -151,38 +162,64 @@ class Simulated:
     pull: dict[str, slice]
     holds: list[int]
     start: _Start
+    steps: dict[str, Any]
 
 
 def simulated(thing: Model | Trajectory, sliders: Sequence[str] | None = None) -> Simulated:
     """The programs of `page_program`, not compiled."""
-    model = thing if isinstance(thing, Model) else thing.model
-    model.require_one("page")
+    whole = thing if isinstance(thing, Model) else thing.model
+    whole.require_one("page")
+    model, start = without_modes(whole), _start_of(thing)
     if model.nv > MOST_RATES:
-        return Simulated(_looped_programs(model), model, np.zeros(0), {}, [], _start_of(thing))
-    start, holds, named = _start_of(thing), _held(model), _with_sliders(model, sliders)
+        steps = {"step": 0.0, "tries": [], "laws": [], "states": [], "updates": [], "again": []}
+        return Simulated(_looped_programs(model), model, np.zeros(0), {}, [], start, steps)
+    holds, named = _held(model), _with_sliders(model, sliders)
     pulled, pull = with_pull(named)
-    p = pulled.parameters.nominal.copy()
-    if model.values is not None:
-        p[: model.parameters.size] = model.values
-    return Simulated(_programs(model, pulled, holds, start.q), named, p, pull, holds, start)
+    p, values = pulled.parameters.nominal.copy(), _first_values(thing, model)
+    p[: len(values)] = values
+    updates = update_programs(pulled)
+    programs = _programs(model, pulled, holds, start.q, rule_of(thing)) | {k: x for k, (_, x) in updates.items()}
+    steps = told_of_steps(thing, pulled) | {
+        "states": list(pulled.parameters.states),
+        "updates": [{"program": name, "every": every} for name, (every, _) in updates.items()],
+        "again": _of_themselves(named),
+    }
+    return Simulated(programs, named, p, pull, holds, start, steps)
 
 
-LAWS = (
-    "This page does not simulate: the model has stops, friction that sticks or locks, whose modes change at events; it "
-    "shows the run."
+def _first_values(thing: Model | Trajectory, model: Model) -> np.ndarray:
+    """Free parameters (np,) at the start: those of the model, with the inputs of a run at its start."""
+    whole = thing if isinstance(thing, Model) else thing.model
+    size = model.parameters.size
+    values = np.array(whole.parameters.nominal if whole.values is None else whole.values)[:size]
+    if isinstance(thing, Trajectory) and thing.parameters is not None:
+        given = thing.parameters[0]
+        for name in thing.settings.get("inputs", []):
+            values[model.parameters.slice_of(name)] = given[model.parameters.slice_of(name)]
+    return values
+
+
+EVENTS = (
+    "This page does not simulate: event {name!r} changes the run, and a page knows no events of a run. It shows the "
+    "run. Stops and contacts of the model itself (m.stop, m.contact) would simulate."
 )
+INPUTS = "The inputs of the run, {names}, are not given again here: each keeps its first value until its slider moves."
 
 
-CHANGES = (
-    "This page does not simulate: events or inputs change the run, or variables of the model have rates or are "
-    "sampled. It shows the run."
-)
+def _cannot(thing: Model | Trajectory, model: Model) -> str:
+    """Why programs of a page cannot move the model as it moved in the run; empty if they can."""
+    if name := plain_python(model):
+        return CALLED.format(name=name)
+    own = {label.name for label in model.lawful_rows}
+    met = [] if isinstance(thing, Model) else [event.name for event in thing.events if event.changed]
+    changing = [name for name in met if name not in own]
+    return EVENTS.format(name=changing[0]) if changing else ""
 
 
-def _changes(thing: Model | Trajectory, model: Model) -> bool:
-    """Whether more changes in a run than the programs of a page know of."""
-    own = any(variable.rate is not None or variable.every for variable in model.variables)
-    return own or (isinstance(thing, Trajectory) and thing._changes)
+def _differs(thing: Model | Trajectory) -> str:
+    """What is otherwise here than in the run, as a sentence; empty if nothing is."""
+    names = [] if isinstance(thing, Model) else list(thing.settings.get("inputs", []))
+    return INPUTS.format(names=", ".join(names)) if names else ""
 
 
 def _left_out(model: Model) -> str:
@@ -226,16 +263,38 @@ def _with_sliders(model: Model, names: Sequence[str] | None) -> Model:
     free = model.unbound
     if names is not None:
         return free.free(*(name for name in dict.fromkeys(names) if name not in free.parameters.names))
-    if model.parameters:
+    if any(parameter.place[0] != VARIABLE for parameter in model.parameters):
         return free
+    most = len(free.parameters) + MOST_DEFAULTS
     for name in _usual_names(model):
         try:
             free = free.free(name)
         except ModelError:  # a name with two meanings
             continue
-        if len(free.parameters) == MOST_DEFAULTS:
+        if len(free.parameters) == most:
             break
     return free
+
+
+def _variable(model: Model, parameter: Parameter) -> Variable | None:
+    """The variable that a parameter is; None if it belongs to an element."""
+    return model.variables[parameter.place[1]] if parameter.place[0] == VARIABLE else None
+
+
+def _by_hand(model: Model) -> Iterator[Parameter]:
+    """The parameters that have sliders: all but variables that change by themselves, and slopes of inputs."""
+    slopes = {variable.slope for variable in model.variables}
+    for parameter in model.parameters:
+        x = _variable(model, parameter)
+        if x is None or (x.name not in slopes and not x.every and (x.rate is None or x.slope)):
+            yield parameter
+
+
+def _of_themselves(model: Model) -> list[int]:
+    """Places in `p` of what changes by itself, which begins again where the motion does."""
+    kept = {parameter.name for parameter in _by_hand(model)}
+    names = [parameter.name for parameter in model.parameters if parameter.name not in kept]
+    return [k for name in names for k in range(*model.parameters.slice_of(name).indices(model.parameters.size))]
 
 
 def _usual_names(model: Model) -> Iterator[str]:
@@ -262,6 +321,7 @@ def _sliders(parameter: Parameter, p: np.ndarray, model: Model) -> Iterator[dict
         }  # fmt: skip
         return
     shown = [k for k in range(values.size) if values[k] or not values.any()]
+    switches = {f"{law.name}.{CLOSED}" for law in model.laws if is_switched(law)}
     axes = "xyz" if values.size == 3 else [f"[{k}]" for k in range(values.size)]
     for k in shown:
         low, high = _range(parameter, float(values[k]))
@@ -269,12 +329,15 @@ def _sliders(parameter: Parameter, p: np.ndarray, model: Model) -> Iterator[dict
         yield {
             "name": name, "unit": parameter.unit, "at": [first + k], "base": [1.0], "low": low, "high": high,
             "value": float(values[k]), "moves": parameter.place[2] in JOINT_FIELDS, "rule": parameter.rule,
+            "switch": parameter.name in switches,
         }  # fmt: skip
 
 
 def _range(parameter: Parameter, x: float) -> tuple[float, float]:
     """Ends of a slider at `x`."""
     size = abs(x) or 1.0
+    if parameter.rule == FRACTION:
+        return 0.0, 1.0
     if parameter.rule == POSITIVE:
         return 0.1 * size, 3.0 * size
     if parameter.rule == NOT_NEGATIVE:
@@ -349,10 +412,41 @@ def _curves(model: Model) -> Iterator[dict[str, Any]]:
                 some = found[first : first + MOST_CURVES]
                 numbers = f"{first + 1}" if len(some) == 1 else f"{first + 1} to {first + len(some)}"
                 name = what if len(found) <= MOST_CURVES else f"{what} {numbers}"
-                yield {
-                    "kind": kind, "name": name, "unit": unit, "curves": [label for label, _ in some],
-                    "at": [k for _, k in some],
-                }  # fmt: skip
+                yield _chart(kind, name, unit, some)
+    yield from _charts_of_laws(model)
+    yield from _charts_of_variables(model)
+
+
+def _chart(kind: str, name: str, unit: str, found: list[tuple[str, int]]) -> dict[str, Any]:
+    """Curves of one unit, each a name and its place in the numbers of a kind."""
+    names, at = [label for label, _ in found], [k for _, k in found]
+    return {"kind": kind, "name": name, "unit": unit, "curves": names, "at": at}
+
+
+def _charts_of_laws(model: Model) -> Iterator[dict[str, Any]]:
+    """Forces of rows with laws, and gaps, those of one unit together."""
+    rows = list(enumerate(model.lawful_rows))
+    for unit in dict.fromkeys(row.force_unit for _, row in rows):
+        some = [(row.name, k) for k, row in rows if row.force_unit == unit]
+        yield _chart("forces", "forces of stops and friction", unit, some)
+    gaps = [(k, row) for k, row in rows if row.law is Law.UNILATERAL]
+    for unit in dict.fromkeys(row.unit for _, row in gaps):
+        yield _chart("gaps", "gaps", unit, [(row.name, k) for k, row in gaps if row.unit == unit])
+
+
+def _charts_of_variables(model: Model) -> Iterator[dict[str, Any]]:
+    """Variables that change by themselves, those of one element together."""
+    own = set(_of_themselves(model))
+    found: dict[tuple[str, str], list[tuple[str, int]]] = {}
+    for parameter in model.parameters:
+        at = model.parameters.slice_of(parameter.name)
+        element, _, what = parameter.name.rpartition(".")
+        names = [what] if parameter.size == 1 else [f"{what}[{k}]" for k in range(parameter.size)]
+        places = [(name, k) for name, k in zip(names, range(at.start, at.stop), strict=True) if k in own]
+        found.setdefault((element or "variables", parameter.unit), []).extend(places)
+    for (element, unit), places in found.items():
+        if places:
+            yield _chart("p", element, unit, places[:MOST_CURVES])
 
 
 def _reach(model: Model) -> float:
@@ -377,17 +471,19 @@ def _floating(model: Model) -> int:
 # Programs.
 
 
-def _programs(model: Model, pulled: Model, holds: list[int], q: np.ndarray) -> dict[str, Program]:
-    """The programs of a model with the pointer's spring; `q` (nq,) is where held joints are nominally."""
+def _programs(model: Model, pulled: Model, holds: list[int], q: np.ndarray, rule: str) -> dict[str, Program]:
+    """The programs of a model with the pointer's spring; `q` (nq,) is where held joints are nominally.
+
+    `rule` is the law of impacts.
+    """
     if model.has_rows:
         settle_rows(pulled, generic_configurations(model), independent_rows(model))
-    motion = equations_of(pulled, SPATIAL)
-    kernels = explicit_kernels(motion, DORMAND_PRINCE, ())
+    kernels = kernels_of(pulled, rule)
     found = {"march": kernels.march, "evaluate": kernels.evaluate}
     if model.has_rows:
         found |= {"project": projection_kernel(pulled), "close": projection_kernel(_holding(pulled, holds, q))}
         if model.nv <= MOST_CAREFUL:
-            found["careful"] = explicit_kernels(replace(motion, careful=True), DORMAND_PRINCE, ()).march
+            found["careful"] = kernels_of(pulled, rule, careful=True).march
     return {name: kernel.program for name, kernel in found.items()} | {"show": _show(pulled)}
 
 
@@ -399,7 +495,7 @@ def _is_looped(model: Model) -> bool:
 
 def _looped_programs(model: Model) -> dict[str, Program]:
     """The programs of a large tree; they have no free numbers, so that nothing can be pulled."""
-    march = explicit_kernels(equations_of(model, SPATIAL), DORMAND_PRINCE, ()).march.program
+    march = kernels_of(model).march.program
     return {"march": march, "evaluate": tree_kernel(model, "forward_dynamics").program, "show": _show(model)}
 
 
@@ -417,10 +513,15 @@ def _holding(model: Model, holds: list[int], q: np.ndarray) -> Model:
 
 
 def _show(model: Model) -> Program:
-    """`q, v, t, p` to poses (nb, 7), position (m) and quaternion (w, x, y, z), energies (J), and gap (m or rad)."""
+    """`q, v, t, p` to poses (nb, 7), position (m) and quaternion (w, x, y, z), energies (J), and gap (m or rad).
+
+    Where rows have laws, also their gaps (m or rad, zero in rows without one) and rates.
+    """
     free = (Port("p", (model.parameters.size,)),) if model.parameters else ()
     inputs = (Port("q", (model.nq,)), Port("v", (model.nv,)), Port("t", ()), *free)
-    outputs = (Port("poses", (model.nb, 7)), Port("kinetic", ()), Port("potential", ()), Port("gap", ()))
+    m = len(model.lawful_rows)
+    laws = (Port("gaps", (m,)), Port("rates", (m,))) if m else ()
+    outputs = (Port("poses", (model.nb, 7)), Port("kinetic", ()), Port("potential", ()), Port("gap", ()), *laws)
 
     def record() -> Any:
         import casadi as ca
@@ -433,11 +534,12 @@ def _show(model: Model) -> Program:
         eq = equations(model)
         energies = [eq.graph("kinetic_energy")(q, v, *p), eq.graph("potential_energy")(q, *p)]
         gap = ca.SX(0)
+        time = (t,) if time_port(model) else ()
         if model.has_rows:
-            time = (t,) if time_port(model) else ()
             gap = ca.norm_inf(function_of(model, constraint_state(model))(q, *time, *p)[0])
         rows = ca.substitute(rows, own_p, p[0]) if p else rows
-        return ca.Function("show", symbols, [rows, *energies, gap])
+        state = function_of(model, lawful_state(model)).call([q, v, *time, *p]) if m else []
+        return ca.Function("show", symbols, [rows, *energies, gap, *state])
 
     key = hashlib.sha256(f"{model.key} shown in a page".encode()).hexdigest()
     return Program("show", inputs, outputs, key, record)

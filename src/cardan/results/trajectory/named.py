@@ -131,18 +131,11 @@ def _controller_rows(model: Model) -> Iterator[NamedQuantity]:
     """Efforts and power of each controller."""
     at = 0
     for own in model.controllers:
-        labels, units = [], []
-        for j in own.joints:
-            kind, name = model.joints[j].kind, model.joint_names[j]
-            labels += [name] if kind.nv == 1 else [f"{name}[{k}]" for k in range(kind.nv)]
-            units += ["N m" if unit == "rad/s" else "N" for unit in kind.v_units]
-        for b in own.bodies:
-            labels += [f"{model.body_names[b]} {x}" for x in ("mx", "my", "mz", "fx", "fy", "fz")]
-            units += ["N m"] * 3 + ["N"] * 3
+        labels, units = zip(*own.labels(model), strict=True)
         words = f"{own.owner}: what acts along its joints and on its bodies"
         place: Any = slice(at, at + own.size) if own.size > 1 else at
-        several = tuple(labels) if own.size > 1 else ()
-        yield NamedQuantity(f"{own.name}.effort", several, tuple(units), words, _part("controllers", place))
+        several = labels if own.size > 1 else ()
+        yield NamedQuantity(f"{own.name}.effort", several, units, words, _part("controllers", place))
         words = f"{own.owner}: power that it gives to the mechanism"
         yield NamedQuantity(f"{own.name}.power", (), ("W",), words, _part("controllers", at + own.size))
         at += own.size + 1
@@ -260,8 +253,8 @@ def _body_rows(kind: str, name: str) -> Iterator[NamedQuantity]:
 
 def _coupling_rows(model: Model, coupling: Coupling) -> Iterator[NamedQuantity]:
     """Force along each of its joints; rate and power where it changes with time."""
-    names = tuple(model.joints[j].name for j in coupling.joints)
-    rates = [model.joints[j].kind.v_units[0] for j in coupling.joints]
+    names = coupling.coordinate_names(model.joints)
+    rates = [model.joints[j].kind.v_units[k] for j, k in coupling.ends]
     units = tuple("N m" if unit == "rad/s" else "N" for unit in rates)
     labels = names if len(names) > 1 else ()
     k = [row.owner for row in model.rows].index(coupling.owner)
@@ -278,7 +271,10 @@ def _coupling_rows(model: Model, coupling: Coupling) -> Iterator[NamedQuantity]:
 
     def rate(run: Trajectory) -> np.ndarray:
         return sum(
-            (c * run.rate(name) for c, name in zip(coupling.coefficients, names, strict=True)),
+            (
+                c * run.rate(model.joints[j].name).reshape(*run.valid.shape, -1)[..., k]
+                for c, (j, k) in zip(coupling.coefficients, coupling.ends, strict=True)
+            ),
             np.zeros(run.valid.shape),
         )
 
