@@ -200,6 +200,8 @@ def test_a_pin_in_a_slot_moves_as_the_joint_does() -> None:
         np.linalg.norm(force, axis=1), np.linalg.norm(expected.reaction("curve")[:, 3:], axis=1), rtol=1e-3
     )
     assert np.allclose(run["slot.point"], run["bead.position"], atol=1e-9)
+    a = (force + np.array([0, 0, -2 * G])) / 2.0
+    assert np.allclose(run["bead.acceleration"], a, atol=1e-6)  # the force acts at the point, whatever its components
 
 
 def test_a_banked_curve_carries_a_car_without_a_force_across() -> None:
