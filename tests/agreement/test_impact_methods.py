@@ -1,4 +1,4 @@
-"""Event-driven impacts and time stepping on a published machine: a slider-crank whose slider has clearance in its guide.
+"""Event-driven impacts and time stepping on a published machine: a slider-crank whose guide has clearance.
 
 Dimensions of P. Flores, R. Leine, C. Glocker, "Modeling and analysis of planar rigid multibody systems with
 translational clearance joints based on the non-smooth dynamics approach", Multibody System Dynamics 23 (2010) 165-190:

@@ -1,7 +1,7 @@
 """A rattleback: an ellipsoid that rolls on a plane, by constraints of the user's own, against its Euler equations.
 
-Dimensions of T. R. Kane, D. A. Levinson, "Realistic mathematical modeling of the rattleback", Int. J. Non-Linear Mechanics
-17 (1982) 175-186. With the vertical g in body axes the lowest point is at `r(g)` from the centre of mass, and
+Dimensions of T. R. Kane, D. A. Levinson, "Realistic mathematical modeling of the rattleback", Int. J. Non-Linear
+Mechanics 17 (1982) 175-186. With the vertical g in body axes the lowest point is at `r(g)` from the centre of mass, and
 
     v = -w x r        m (v' + w x v) = F - m G g        I w' + w x I w = r x F        g' = g x w
 """
