@@ -16,7 +16,6 @@ from cardan.model.actuator import ACTUATOR
 from cardan.model.body import Joint
 from cardan.model.builder import Mechanism
 from cardan.model.idle_data import acting_data
-from cardan.model.law import sticks
 from cardan.model.rotation_stop import has_quaternion
 from cardan.model.values import counted
 
@@ -71,7 +70,6 @@ class Acting:
         for joint, done in joints:
             damped = self.damping and joint.data.damping > 0 and "damping" not in done
             rubbed = self.friction != "ignore" and joint.data.friction > 0 and "friction" not in done
-            rubbed = rubbed and (self.friction == "smooth" or sticks(joint))
             if damped or rubbed:
                 self._rub(mechanism, joint, joint.data.damping * damped, joint.data.friction * rubbed)
             counts["damping"] += damped
@@ -81,6 +79,12 @@ class Acting:
         for what, count in counts.items():
             if count:
                 mechanism.note(f"{what} of {counted(count, 'joint')} {self._how(what)}")
+        if any(
+            self.friction != "ignore" and joint.data.friction > 0
+            for joint, _ in joints
+            if joint.kind.nq != joint.kind.nv
+        ):
+            mechanism.note("friction of ball and free joints is one vector against the motion, not one along each axis")
         driving = {force.name for force in mechanism.forces if force.kind is ACTUATOR}
         for actuator in mechanism.actuators if not self.actuators else ():
             idle = (

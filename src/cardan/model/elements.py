@@ -30,7 +30,7 @@ from cardan.model.force import (
     ForceKind,
 )
 from cardan.model.joint import NUMBERED, Kind
-from cardan.model.law import CONTACT, STICKING, STOP
+from cardan.model.law import CONTACT, STICKING, STOP, rates_together
 from cardan.model.lock import LATCHES, LOCK
 from cardan.model.pose import numbers
 from cardan.model.rotation_stop import ROTATION_STOP
@@ -349,6 +349,8 @@ class Elements:
                     f"{owner}: joint {on!r} ({joint.name}) has a quaternion, along which there is no spring; use "
                     "bushing(...) between its two bodies"
                 )
+            if kind is FRICTION:
+                rates_together(owner, joint)  # rejects rates that are no vectors
         else:
             joint = None
             owner, places = self._on_bodies(kind.name, name, on, kind.bodies)

@@ -11,6 +11,7 @@ import numpy as np
 from cardan.analysis.statics.balance import Change, Task
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation.formulation import Formulation
+from cardan.formulation.state_rates import answers_read
 from cardan.model.joint import NUMBERED
 from cardan.model.model import Model
 from cardan.model.named_state import coordinates_by_name
@@ -188,6 +189,11 @@ def read_task(
         c for name in names_of(owner, "solve_for", solve_for) for c in change_of(owner, "solve_for", model, name)
     ]
     _require_no_samples(owner, model, changes)
+    if read := answers_read(model):
+        raise InputError(
+            f"{owner}: the rate of a variable of model {model.name!r} reads {read[0].told}, which is known of motions "
+            "only; leave it out of the mechanism, or find where it comes to rest with cd.simulate"
+        )
     variables = [x.name for x in model.variables if x.is_state]
     states = [c for name in variables for c in _parameter_changes(owner, "solve_for", model, name, None)]
     changes = [*states, *(c for c in changes if c.name not in [state.name for state in states])]
