@@ -232,11 +232,11 @@ def _require_no_samples(owner: str, model: Model, changes: list[Change]) -> None
     """Refuse sampled controllers whose held efforts are not unknowns: at rest they are not what they happen to be."""
     asked = {c.name.partition("[")[0] for c in changes if c.p.any()}
     for controller in model.controllers:
-        if controller.every and controller.held not in asked:
+        if controller.every and controller.output not in asked:
             raise InputError(
                 f"{owner}: {controller.owner} is sampled every {controller.every:g} s, and its efforts are held until "
-                f"the next sample; ask for those that hold the mechanism, solve_for=[{controller.held!r}], or make it "
-                "continuous, without every="
+                f"the next sample; ask for those that hold the mechanism, solve_for=[{controller.output!r}], or make "
+                "it continuous, without every="
             )
 
 
