@@ -74,7 +74,7 @@ SENTENCES = {
     Outcome.DEAD_POINT: "Stopped at a singular position, where the loops leave the motion undetermined.",
     Outcome.TOO_MANY_STEPS: "Stopped: too many steps.",
 }
-OPEN = "The loops cannot be closed on the way to these values; the mechanism stays where they last could."
+OPEN = "The loops cannot be closed on the way to these values; everything stays where they last could."
 COARSE = "In a step the laws of the stops and of friction were not solved exactly; take a shorter time step."
 DRAWN = "Bodies are drawn as they were given; a length that was changed shows in the motion, not in their shapes."
 
