@@ -131,10 +131,17 @@ async function startSimulation(about, section) {
     answered(simulator.change(values(sliders)));
   }
 
+  // Points and forces of contacts, as the scene has them.
+  function touchingNow() {
+    const found = new Array(6 * scene.leading().machine.contacts.length).fill(0), now = simulator.touching();
+    about.touches.forEach((c, k) => { for (let i = 0; i < 6; i++) found[6 * c + i] = now[6 * k + i]; });
+    return found;
+  }
+
   let read = 0;
   function show() {
     const now = simulator.state(), { t } = now, quantities = simulator.quantities();
-    showState(t, simulator.poses());
+    showState(t, simulator.poses(), touchingNow());
     strip.add(now, quantities);
     if ((state.playing || state.pull) && performance.now() - read < 100) return;
     read = performance.now();
