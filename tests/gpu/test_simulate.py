@@ -54,6 +54,19 @@ def test_runs_have_the_bits_of_the_cpu(case: str) -> None:
     assert bool(told[0]) == ("events" in options)
 
 
+@pytest.mark.parametrize(("method", "step"), [("moreau", 0.002), ("rk4", 0.01), ("dormand_prince", None)])
+def test_stops_and_friction_in_a_loop(method: str, step: float | None) -> None:
+    m = mechanisms.four_bar()
+    m.friction("pin", "B", coulomb=0.3, coefficient=0.2, radius=0.05, stick=True)
+    m.stop("end", "A", lower=-2.0, upper=2.5, restitution=0.4)
+    model = m.build()
+    given = {**starts(model, 200), "samples": 23, "failures": "keep", "method": method, "step": step}
+    cpu, gpu = (cd.simulate(model, 1.0, device=device, **given) for device in ("cpu", "gpu"))
+    for name in ("time", "q", "v", "outcome"):
+        np.testing.assert_array_equal(getattr(gpu, name), getattr(cpu, name), err_msg=name)
+    assert gpu.statistics == cpu.statistics
+
+
 def test_parameters_of_every_system() -> None:
     plain = mechanisms.double_pendulum().build()
     model = plain.free("gravity").at({"gravity": np.outer(np.linspace(1, 12, 300), (0.1, 0, -1))})

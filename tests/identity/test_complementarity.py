@@ -99,6 +99,28 @@ def test_a_stop_a_lock_and_a_latch_may_close_at_once() -> None:
     assert cd.check(model, states=8).passed
 
 
+def test_friction_in_three_directions_opposes_what_slides() -> None:
+    """A ball of friction beside a stop and other friction; its bound by a normal force is a cone in four dimensions."""
+    W, b, mu, c = (
+        ca.SX.sym(name, *shape) for name, shape in {**DEPENDENT, "W": (6, 6), "b": (6,)}.items() if name != "x"
+    )
+    friction = [FrictionRows((1, 2, 3), c, mu, 0), FrictionRows((5,), c)]
+    problem = Complementarity(W, b, (0, 4), (), friction)
+    x, left = solved(problem)
+    graph = ca.Function("problem", [W, b, mu, c], [x, problem.rate(x), left])
+    slides = 0
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        A, coefficient, constant = rng.standard_normal((7, 6)), rng.uniform(0, 0.4), rng.uniform(0, 1)
+        x, u, left = (np.array(y).ravel() for y in graph(A.T @ A, A.T @ rng.standard_normal(7), coefficient, constant))
+        assert left < 1e-9 and x[0] >= 0 and u[0] > -1e-9
+        force, slip, bound = x[1:4], u[1:4], constant + coefficient * x[0]
+        assert np.linalg.norm(force) <= bound * (1 + 1e-9)
+        assert -force @ slip >= bound * np.linalg.norm(slip) - 1e-8
+        slides += np.linalg.norm(slip) > 1e-6
+    assert 10 < slides < 60
+
+
 def falling_rod() -> cd.Model:
     """A rod in the plane whose ends touch the floor with friction, and whose spin a stop with friction holds."""
     m = cd.Mechanism("rod")

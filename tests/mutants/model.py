@@ -99,7 +99,7 @@ MUTANTS: list[Mutant] = [
         ("return stack(cross(p, f), f)", "return stack(-cross(p, f), f)", "moment of a force backwards"),
         ("stretch = sqrt(dot(d, d) + SMOOTHING) - f[\"length\"]", "stretch = sqrt(dot(d, d) + SMOOTHING)", "energy of a spring without its free length"),
         ("(value[:3], value[3:]) if f[\"follows\"] else (R.T @ value[:3], R.T @ value[3:])", "(value[:3], value[3:])", "a wrench always follows its body"),
-        ("- level * (v / f[\"smoothing\"]).tanh()", "+ level * (v / f[\"smoothing\"]).tanh()", "friction drives"),
+        ("- level * (speed / f[\"smoothing\"]).tanh()", "+ level * (speed / f[\"smoothing\"]).tanh()", "friction drives"),
         ("-(f[\"stiffness\"] * (q - f[\"rest\"])) - f[\"damping\"] * v", "-(f[\"stiffness\"] * q) - f[\"damping\"] * v", "a torsion spring without its rest"),
         ("gdot = ca.jacobian(g, s)", "gdot = 2 * ca.jacobian(g, s)", "rate of a prescribed motion doubled"),
     ),

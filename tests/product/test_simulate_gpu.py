@@ -79,6 +79,37 @@ def test_events_and_inputs_that_change_runs(fake: FakeDriver) -> None:
     assert len(fake.launches) > before
 
 
+@pytest.mark.parametrize(("method", "step"), [("moreau", 0.01), ("rk4", 0.01), ("dormand_prince", None)])
+def test_stops_friction_controllers_and_tables(fake: FakeDriver, method: str, step: float | None) -> None:
+    m = cd.Mechanism("slide", gravity=(0, 0, -9.81))
+    m.body("mass", mass=2.0)
+    m.joint("x", cd.Prismatic(axis=(1, 0, 0)), m.ground, "mass")
+    m.stop("end", "x", upper=0.8, restitution=0.5)
+    m.friction("guide", "x", coulomb=0.3, coefficient=0.05, stick=True)
+    pull = cd.table(np.linspace(0, 1, 9), np.linspace(0, 1, 9) ** 2, ends="hold")
+    m.drive("pull", "x", lambda t, q, v: 12 * pull(q))
+    m.controller("servo", "x", cd.PID(kp=8.0, ki=3.0, kd=2.0, limits=4.0))
+    m.controller("brake", "x", cd.StateFeedback([[0.0, 0.5]]), every=0.05)
+    model, before = m.build(), len(fake.launches)
+    cpu, gpu = both(
+        model, 1.0, q0=np.linspace(-0.5, 0.7, 5)[:, None], v0=np.ones((5, 1)), samples=9, method=method, step=step
+    )
+    for name in ("servo.integral", "brake.effort", "end.force", "guide.force"):
+        np.testing.assert_array_equal(gpu[name], cpu[name], err_msg=name)
+    assert np.abs(cpu["end.force"]).max() > 0 or cpu.events
+    assert len(fake.launches) > before
+
+
+def test_residuals_of_laws_are_those_of_the_cpu(fake: FakeDriver) -> None:
+    """All steps on the card: no input of the run changes there."""
+    m = cd.mechanisms.four_bar()
+    m.friction("pin", "B", coulomb=0.3, coefficient=0.2, radius=0.05, stick=True)
+    m.stop("end", "A", lower=-2.0, upper=2.5, restitution=0.4)
+    model = m.build()
+    cpu, _ = both(model, 1.0, **starts(model, 5, 3.0), samples=7, method="moreau", step=0.005)
+    assert cpu.statistics["law_residual"] > 0
+
+
 def test_chosen_steps_of_systems_with_their_own_parameters(fake: FakeDriver, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows of few samples and parts of few systems; launches of few steps."""
     monkeypatch.setattr(card_run, "systems_at_once", lambda *_: 4)

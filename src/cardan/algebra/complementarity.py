@@ -4,7 +4,7 @@
 
     unilateral   x >= 0,  u >= 0,  x u = 0             a row that is not active has x = 0
     switched     u = 0                                 while it is active, else x = 0
-    friction     |x| <= c,  u = 0 or x = -c u / |u|    one row, or two as a disc; c = constant + coefficient N(x)
+    friction     |x| <= c,  u = 0 or x = -c u / |u|    one row, or several as a disc; c = constant + coefficient N(x)
 
 `N` is the force of a unilateral row, or the length of a vector that is affine in x. An iteration is a sweep of block
 Gauss-Seidel, which always leads on where a solution exists without friction, and a step of Newton's method on the
@@ -17,17 +17,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 from typing import Any
 
 from cardan.algebra.matrix import Matrix, Scalar, where
 
+NO_ANSWER = 1e-12  # size of a row that no force moves, because others hold or drive it: any rate slides
 SMALL_PIVOT = 1e-10  # of rows that are scaled to one on the diagonal: less means that they depend on one another
+SHARE = 1e-8  # added to the diagonal of a disc that sticks: of rows that depend on one another the smallest force
 TINY = 1e-300
 
 
 @dataclass(frozen=True)
 class FrictionRows:
-    """Rows of friction that share a bound `constant + coefficient N`: one, or two as a disc.
+    """Rows of friction that share a bound `constant + coefficient N`: one, or several as a disc or a ball.
 
     `N` is the force of the row `normal`; or `|R0 + R x|`, with `R0` (3,) and `R` (3, m), if they are given.
     """
@@ -91,7 +94,8 @@ class Complementarity:
         import casadi as ca
 
         D = ca.diag(self.W)
-        object.__setattr__(self, "size", ca.vertcat(*(where(D[k] > 0, D[k], 1.0) for k in range(D.shape[0]))))
+        size = ca.vertcat(*(where(D[k] > 0, D[k], NO_ANSWER) for k in range(D.shape[0])))
+        object.__setattr__(self, "size", size)
 
     @property
     def m(self) -> int:
@@ -134,22 +138,26 @@ class Complementarity:
             return [ca.fmin(ca.fmax(x[i] - u[i] / self.size[i], -c), c)]
         z, length = self._disc(x, u, rows)
         shorter = where(length > c, c / (length + TINY), 1.0)
-        return [shorter * z[0], shorter * z[1]]
+        return [shorter * z[k] for k in range(len(rows))]
 
     def _disc(self, x: Matrix, u: Matrix, rows: Sequence[int]) -> tuple[Matrix, Matrix]:
-        """`x - u / w` of two rows, and its length; `w` is the largest stiffness of the two together."""
+        """`x - u / w` of the rows of a disc, and its length; `w` is not less than their largest stiffness together."""
         import casadi as ca
 
         z = x[list(rows)] - u[list(rows)] / self._stiffness(rows)
         return z, ca.sqrt(ca.sumsqr(z))
 
     def _stiffness(self, rows: Sequence[int]) -> Matrix:
-        """Largest eigenvalue of `W` of two rows."""
+        """Largest eigenvalue of `W` of two rows; of n, a bound from the mean and the spread of all eigenvalues.
+
+        H. Wolkowicz, G. P. H. Styan, Linear Algebra Appl. 29 (1980) 471-506.
+        """
         import casadi as ca
 
-        i, k = rows
-        half, apart = (self.size[i] + self.size[k]) / 2, (self.size[i] - self.size[k]) / 2
-        return half + ca.sqrt(apart * apart + self.W[i, k] * self.W[i, k])
+        n, sizes = len(rows), self.size[list(rows)]
+        mean = ca.sum1(sizes) / n
+        spread = ca.sumsqr(sizes - mean) + sum(2 * self.W[i, k] ** 2 for i, k in combinations(rows, 2))
+        return mean + ca.sqrt((n - 1) / n * spread)
 
     @property
     def blocks(self) -> list[tuple[tuple[int, ...], FrictionRows | None]]:
@@ -247,10 +255,11 @@ class Complementarity:
             sticks, n = length <= c, z / (length + TINY)
             both = ca.vertcat(*(_unit(m, i) for i in rows))
             W = self.W[list(rows), :]
-            across = (c / (length + TINY)) * (ca.SX.eye(2) - n @ n.T)
+            held = W / w + SHARE * both
+            across = (c / (length + TINY)) * (ca.SX.eye(len(rows)) - n @ n.T)
             slips = both - n @ slope - across @ (both - W / w)
             for k, i in enumerate(rows):
-                G[i, :] = where(sticks, W[k, :] / w, slips[k, :])
+                G[i, :] = where(sticks, held[k, :], slips[k, :])
                 r[i] = where(sticks, -u[i] / w, c * n[k] - x[i])
         return x + _solved(G, r)
 
@@ -258,7 +267,7 @@ class Complementarity:
         """X after two sweeps and, where they leave less, one or two steps of Newton's method; and the residual."""
         swept = self.sweep(x)
         if self.is_direct:
-            return swept, type(x)(1, 1)
+            return swept, self.residual(swept)
         swept = self.sweep(swept)
         jumped = self.newton(swept)
         best, least = swept, self.residual(swept)

@@ -31,7 +31,8 @@ class LawMotion:
     """A mechanism with forces `x` (m,), symbols, of its rows with laws, at a state; everything is affine in x.
 
     `parts` are the equations with these forces, `rows` the rows with laws, in the formulation's rates. `vdot` and `lam`
-    are what they solve to: the rates' rates, and the multipliers of the rows `kept`.
+    are what they solve to: the rates' rates, and the multipliers of the rows `kept`. `measured` are the same equations
+    from coordinates of the tree, from which reactions follow, None where `parts` are.
     """
 
     formulation: Formulation
@@ -41,6 +42,7 @@ class LawMotion:
     parts: Parts
     vdot: Matrix
     lam: Matrix
+    measured: Parts | None = None
 
     @property
     def model(self) -> Model:
@@ -73,7 +75,7 @@ class LawMotion:
         every = type(self.lam)(len(self.parts.rows), 1)
         for k, row in enumerate(self.kept):
             every[row] = self.lam[k]
-        return self.formulation.wrenches(self.parts, self.vdot, every)
+        return self.formulation.wrenches(self.measured or self.parts, self.vdot, every)
 
     def pressing(self, friction: Friction) -> tuple[Matrix, Matrix]:
         """`R0` (3,) and `R_x` (3, m) of what presses rows of friction, whose length is the normal force, N."""

@@ -19,7 +19,10 @@ from cardan.model.modes import DIRECTION, MODE, entries
 from cardan.model.row import Law
 
 NEWTON_STEPS = 6  # for friction that depends on reactions
+# Added to the diagonal of a disc that sticks: of rows that depend on one another the smallest force that holds.
+SHARE, SHARE_STEPS = 1e-7, 2
 RATE_MARGIN, HELD = 1e-11, 1e-8  # m/s or rad/s: how far past rest friction that slides may be, or that others hold
+TORN = 2e-6  # m/s or rad/s: the rate of a lock that others hold, above which they do not
 TINY = 1e-300  # more than zero
 CONE = 0.9  # cosine of the angle by which sliding in a plane turns before its direction is taken anew
 
@@ -54,18 +57,27 @@ def law_forces(motion: LawMotion) -> Matrix:
     m = x.shape[0]
     mode, direction = modes_of(model, MODE), modes_of(model, DIRECTION)
     b, W = motion.rate
-    unit = ca.vertcat(*(1 / ca.sqrt(where(W[k, k] > 0, W[k, k], 1.0)) for k in range(m)))
+    every, steps, size, shared = frictions(model), 1, ca.diag(W), ca.SX(m, 1)
+    for f in every:
+        rows = list(f.rows)
+        steps = max(steps, NEWTON_STEPS if f.joint is not None else 1)
+        if len(rows) > 1:
+            size[rows], shared[rows], steps = ca.sum1(size[rows]), SHARE * mode[rows], max(steps, SHARE_STEPS)
+    unit = 1 / ca.sqrt(where(size > 0, size, 1.0))
     y = ca.SX.sym("y", m)
     given = friction_sliding(motion, unit * y, direction)
     left = mode * unit * (b + W @ (unit * y)) + (1 - mode) * (y + given / unit)
-    nonlinear = any(f.joint is not None for f in frictions(model))
     now, A = ca.SX.zeros(m), ca.jacobian(left, y)
-    if not nonlinear:
-        return ca.densify(unit * solve_small(*ca.substitute([A, -left], [y], [now])))  # A may have y times zero: tables
-    for _ in range(NEWTON_STEPS):
-        residual, slope = (ca.substitute(part, y, now) for part in (left, A))
-        now = now - solve_small(slope, residual)
+    for _ in range(steps):
+        residual, slope = ca.substitute([left, A], [y], [now])  # A may have y times zero: tables
+        now = now - solve_small(slope + ca.diag(shared), residual)
     return ca.densify(unit * now)
+
+
+def mode_equations(motion: LawMotion, held: Matrix) -> Matrix:
+    """Residuals (m,) of rows in their modes: `held` (m,) of a closed one, of an open one `x` less the given force."""
+    mode, direction = modes_of(motion.model, MODE), modes_of(motion.model, DIRECTION)
+    return mode * held + (1 - mode) * (motion.x + friction_sliding(motion, motion.x, direction))
 
 
 def solve_small(A: Matrix, right: Matrix) -> Matrix:
@@ -111,11 +123,14 @@ def law_values(motion: LawMotion, x: Matrix) -> Matrix:
 
     model, u = motion.model, motion.u
     mode, d = modes_of(model, MODE), modes_of(model, DIRECTION)
-    laws = [law for element in model.laws for law in element.laws]
+    laws = [(element, law) for element in model.laws for law in element.laws]
     values = ca.SX.ones(len(laws))
-    for k, law in enumerate(laws):
+    for k, (element, law) in enumerate(laws):
         if law is Law.UNILATERAL:
             values[k] = where(mode[k] > 0.5, x[k], motion.rows.phi[k] + d[k] + TINY)
+        elif law is Law.SWITCHED:
+            loose = ca.logic_and(element.number("closed") > 0.5, mode[k] < 0.5)
+            values[k] = where(loose, TORN - ca.fabs(u[k]), 1.0)
     for own, f in zip(motion.bounds(lambda f: 0.0), frictions(model), strict=True):
         rows, k = list(f.rows), f.rows[0]  # the first row speaks for all
         left = own.level(x) - f.size(x)

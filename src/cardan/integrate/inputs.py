@@ -16,7 +16,7 @@ import numpy as np
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation.instant import Instant
 from cardan.integrate.changes import Change, TracedChange
-from cardan.integrate.transition import Jump, Moment, Transition
+from cardan.integrate.transition import Jump, Moment, Transition, unchanged
 from cardan.model.controller import Controller, ControllerPart
 from cardan.model.model import Model
 from cardan.model.values import floats, shown
@@ -73,6 +73,14 @@ class GivenInput(Transition):
             p[:, self.slope] = slope
         p[:, self.at] = value
         return Jump(at.v, p)
+
+    def slopes(self, at: Moment, jump: Jump, limited: bool) -> np.ndarray:
+        """What is given does not depend on what was there."""
+        D, nv = unchanged(at), at.v.shape[1]
+        for place in (self.at, self.slope):
+            if place is not None:
+                D[:, nv:][:, place] = 0.0
+        return D
 
 
 def snapped(at: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -149,6 +157,11 @@ class CalledController(Transition):
 
     def __init__(self, model: Model, controller: Controller) -> None:
         self.model, self.controller = model.unbound, controller
+
+    @property
+    def told(self) -> str:
+        """What it is called in messages."""
+        return f"{self.controller.owner}, whose law is plain Python,"
 
     def apply(self, at: Moment) -> Jump:
         """Put its efforts (k, size) into their variable."""

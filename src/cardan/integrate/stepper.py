@@ -228,9 +228,9 @@ class BatchStepper:
         """States after one step of lengths `h` from `start`; a failed one has an `outcome` other than EVENT."""
         raise NotImplementedError
 
-    def _law_residual(self) -> np.ndarray:
-        """Largest relative residual (B,) of the laws of rows so far."""
-        return np.zeros(len(self.s["t"]))
+    def law_residual(self, s: States) -> np.ndarray:
+        """Largest relative residual (B,) of the laws of rows so far, in a state."""
+        return np.zeros(len(s["t"]))
 
     def _tree(self, s: States) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates and rates of the tree in a state."""
@@ -357,12 +357,16 @@ class BatchStepper:
         taken = {name: far[name][back * n + best[back]] for name in set(far) - {"outcome", "h"}}
         others = keep_side(s["g"][at], taken["g"])  # events that are passed on the way are met in the next step
         taken["g"] = np.where(self.crossed[at], taken["g"], others)
+        self._looked_back(at, h.reshape(k, n)[back, best[back]])
         for name, value in taken.items():
             s[name] = s[name].copy()
             s[name][at] = value
         s["steps"] = s["steps"] + np.isin(np.arange(B), at)
         if self.has_fixed_steps:
             self.origin = np.where(np.isin(np.arange(B), at), s["t"], self.origin)
+
+    def _looked_back(self, rows: np.ndarray, h: np.ndarray) -> None:
+        """Called before some systems, by their numbers (k,), are taken a step of lengths `h` (k,) by `_look_back`."""
 
     def _rounding(self, rows: np.ndarray) -> np.ndarray:
         """Values (k, 1) of events that may be rounding, of some systems by their numbers (k,)."""
@@ -388,7 +392,7 @@ class BatchStepper:
             s = chosen_states(s["outcome"] == 0, sample, s)
         q, v = self._tree(s)
         outcome, event, steps = s["outcome"].astype(int), s["event"].astype(int), s["steps"].astype(int)
-        notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"], self._law_residual())
+        notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"], self.law_residual(s))
         p = self.parameters_of(s)[0] if self.parameters else None
         return Arrival(
             s["t"].copy(), q.copy(), v.copy(), outcome, event, steps, crossed=self.crossed, notes=notes, p=p

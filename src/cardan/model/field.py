@@ -18,6 +18,7 @@ from cardan.model.pose import numbers, read_pose
 # Rules that values obey.
 ANY, NOT_NEGATIVE, POSITIVE, INERTIA, STIFFNESS = "any", "not negative", "positive", "inertia", "matrix not negative"
 FRACTION = "from 0 to 1"
+SWITCH = "0 or 1"
 
 # Forms that a value has.
 NUMBER = "number"
@@ -102,8 +103,11 @@ class Field:
             return not_negative(owner, what, array)
         if self.rule == FRACTION and ((array < 0) | (array > 1)).any():
             raise ModelError(f"{owner}: {what} must be from 0 to 1, got {array.ravel()[0]:g}")
+        if self.rule == SWITCH and not np.isin(array, (0.0, 1.0)).all():
+            raise ModelError(f"{owner}: {what} must be 0 or 1, got {array.ravel()[0]:g}")
         if self.rule == POSITIVE and (array <= 0).any():
-            why = f"; it is the {self.doc.partition(',')[0]}" if self.doc else ""
+            what_for = self.doc.partition(",")[0]
+            why = f"; it is {'that' if what_for.startswith('of ') else 'the'} {what_for}" if self.doc else ""
             raise ModelError(f"{owner}: {what} must be above 0, got {array.min():g}{why}")
         return array
 

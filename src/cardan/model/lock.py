@@ -16,12 +16,12 @@ from cardan.algebra.rotation import cross
 from cardan.errors import ModelError
 from cardan.model.body import Joint
 from cardan.model.constraint import Constraint
-from cardan.model.field import FRACTION, VECTOR, Field
+from cardan.model.field import SWITCH, VECTOR, Field
 from cardan.model.force import FORCES, BodyPose, Force, ForceKind
 from cardan.model.law import LawfulElement, along_rate, row_name
 from cardan.model.row import Law
 
-CLOSED = Field("1", "1 if it is closed, 0 if it is open", rule=FRACTION, default=0.0, letter="c")
+CLOSED = Field("1", "1 if it is closed, 0 if it is open", rule=SWITCH, default=0.0, letter="c")
 AT = Field("m", "point of the first body, m", VECTOR, default=(0.0, 0.0, 0.0), free=False)
 
 

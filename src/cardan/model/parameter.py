@@ -17,7 +17,7 @@ import numpy as np
 from cardan.errors import InputError, ModelError, UnknownNameError, nearest
 from cardan.model.body import Body, Joint
 from cardan.model.constraint_kind import ConstraintElement
-from cardan.model.field import ANY, FRACTION, INERTIA, NOT_NEGATIVE, POSITIVE, STIFFNESS, VECTOR, Field
+from cardan.model.field import ANY, FRACTION, INERTIA, NOT_NEGATIVE, POSITIVE, STIFFNESS, SWITCH, VECTOR, Field
 from cardan.model.force import Force
 from cardan.model.inertia import faults_of_inertia
 from cardan.model.pose import LARGEST, Pose
@@ -104,6 +104,8 @@ class Parameter:
             self._refuse((values < 0).any(-1), values, "must not be negative; it would feed energy in")
         elif self.rule == FRACTION:
             self._refuse(((values < 0) | (values > 1)).any(-1), values, "must be from 0 to 1")
+        elif self.rule == SWITCH:
+            self._refuse((~np.isin(values, (0.0, 1.0))).any(-1), values, "must be 0 or 1")
         elif self.rule == STIFFNESS:
             K = values.reshape(*values.shape[:-1], 6, 6)
             lowest = np.linalg.eigvalsh((K + np.swapaxes(K, -1, -2)) / 2)[..., 0]
@@ -119,7 +121,8 @@ class Parameter:
             first = values[index].reshape(-1)
             shown = f"{first[0]:g}" if first.size == 1 else np.array2string(first, separator=", ", precision=6)
             where = f" at index {index if len(index) != 1 else index[0]}" if index else ""
-            raise InputError(f"parameter {self.name!r} {why}, got {shown} {self.unit}{where}")
+            unit = "" if self.unit in ("", "1") else f" {self.unit}"
+            raise InputError(f"parameter {self.name!r} {why}, got {shown}{unit}{where}")
 
 
 @dataclass(frozen=True, eq=False)

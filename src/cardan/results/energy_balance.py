@@ -94,7 +94,8 @@ def energy_balance(run: Trajectory, kept: RunSamples, integrator: Integrator, re
             W = work(run).reshape(systems, n)
         by_jumps = jump_energies(run, kept)
         W = W + by_jumps[:, :n]
-        gained = T + V - (T + V)[:, :1] - W
+        gained = T + V - W
+        gained = gained - gained[:, :1]  # an impact at the start is before the first sample
         error, swing = _largest(np.abs(gained)), _largest(V) + _largest(-V)
         exchanged = np.maximum(_largest(T), swing + _largest(np.cumsum(np.abs(np.diff(W, axis=1, prepend=0)), axis=1)))
         allowed = (UNNOTICED if integrator.chooses_steps else MISSING) * exchanged

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,10 @@ import numpy as np
 from cardan.errors import CardanError, InputError
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.dynamics import forward_dynamics
+from cardan.integrate.driver import RunSamples
+from cardan.integrate.events import Event, trace_events
 from cardan.integrate.integrators import Integrator, Request
+from cardan.integrate.modes.events import users_events
 from cardan.integrate.stepper import Outcome
 from cardan.machines.cuda.place import Place
 from cardan.model.model import Model
@@ -189,6 +193,31 @@ def _jump(rows: Any, k: int, begin: float, end: float) -> tuple[float, ...] | No
     return None
 
 
+LOOKED_AT = 2000  # samples at which values of events are looked at
+
+
+def warn_of_undefined_events(model: Model, events: Sequence[Event], kept: RunSamples, p: np.ndarray | None) -> None:
+    """Warn of events whose value is not a number at samples of a run: they cannot be met there."""
+    own = users_events(events)
+    if not own:
+        return
+    here = np.argwhere(np.isfinite(kept.q).all(axis=2) & (np.arange(kept.q.shape[1]) < kept.count[:, None]))
+    i, k = here[:: -(-len(here) // LOOKED_AT) or 1].T
+    arguments = [kept.t[i, k][None], kept.q[i, k].T, kept.v[i, k].T]
+    if model.parameters:
+        given = model.parameters.nominal if p is None else p
+        given = np.broadcast_to(given, (len(kept.q), given.shape[-1]))
+        arguments.append((given[i] if kept.p is None else kept.p[i, k]).T)
+    wrong = np.argwhere(np.isnan(np.asarray(trace_events(model, own)(*arguments))))
+    if len(wrong):
+        event, sample = wrong[np.argmin(wrong[:, 1])]
+        warn_outside(
+            f"simulation of {model.name!r}: event {own[event].name!r} has no finite value at t = "
+            f"{kept.t[i[sample], k[sample]]:.6g} s{_which(len(kept.q), int(i[sample]))}, and cannot be met there; "
+            "guard it against roots and logarithms of negative numbers, and against division by zero"
+        )
+
+
 def why(
     model: Model, integrator: Integrator, request: Request, outcome: Outcome, message: str, t: float, q: np.ndarray,
     v: np.ndarray, tau: np.ndarray,
@@ -197,7 +226,7 @@ def why(
     if outcome is Outcome.TOO_MANY_STEPS and request.max_steps is not None:
         other = "loosen rtol and atol" if integrator.chooses_steps else f"take steps longer than {request.step:g} s"
         return f"{request.max_steps} steps were not enough; allow more with max_steps, or {other}"
-    if outcome is Outcome.NO_JUMP:
+    if outcome is Outcome.NO_JUMP or (outcome is Outcome.NOT_FINITE and message):
         return message
     with np.errstate(all="ignore"):
         cause = _not_finite(model, t, q, v, tau)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from cardan.results.trajectory.trajectory import EventRecord, Trajectory
 
 UNSOLVED = 1e-6  # relative residual of the laws that warns
+IMPOSSIBLE = 0.1  # and that no shorter step mends
 
 # What an event does to a row, by its law and whether it held before and after.
 DOES = {
@@ -47,9 +48,13 @@ def law_statistics(model: Model, kept: RunSamples, method: str) -> dict[str, flo
     residual = kept.notes.law_residual
     if (residual > UNSOLVED).any():
         worst = int(np.argmax(residual))
+        remedy = "take a shorter step"
+        if residual[worst] > IMPOSSIBLE:
+            names = ", ".join(repr(law.name) for law in model.laws)
+            remedy = f"no forces of {names} fit: a motion or a loop drives against a stop or a lock, or friction jams"
         warnings.warn(
             f"simulation of {model.name!r}: in a step of {method!r} the laws of its rows were solved to "
-            f"{residual[worst]:.2g} only{f' in system {worst}' if len(residual) > 1 else ''}; take a shorter step",
+            f"{residual[worst]:.2g} only{f' in system {worst}' if len(residual) > 1 else ''}; {remedy}",
             category=RuntimeWarning,
             stacklevel=2,
         )

@@ -9,7 +9,9 @@ Forces `x` (m,) of the rows change their relative accelerations, or velocities, 
 A bound is `constant + coefficient N`, with `N` the force of a row of the same element, or the magnitude of a joint's
 reaction `r + A x`. Every set of modes gives one small system of equations; the first whose answer keeps all
 inequalities is taken, those with most rows closed first. Closed rows must be independent: of rows that say the same,
-some are closed and the others carry nothing, or slip at no speed with all the friction they have.
+some are closed and the others carry nothing, or slip at no speed with all the friction they have. The rows of a disc
+may depend on one another, as where a mechanism moves in one of its directions: its force is then the smallest that
+holds.
 
 All systems of a batch that have the same rows in question are solved together.
 """
@@ -30,20 +32,22 @@ TOLERANCE = 1e-10  # of the forces and accelerations there are: less counts as n
 SINGULAR = 1e-9  # smallest singular value, of a matrix scaled to a unit diagonal, of rows that depend on one another
 MOST_SETS = 2500  # sets of modes that are tried; of more, sweeps propose some
 SWEEPS = 3000
-REACTION_STEPS, DIRECTION_STEPS = 30, 100
+DISC_SHARE, DISC_STEPS = 1e-7, 3  # added to the diagonal of discs that stick, whose rows may depend on one another
+REACTION_STEPS = 30
+PLAIN_STEPS, DIRECTION_STEPS = 15, 40
 
 
 @dataclass(frozen=True)
 class LawTable:
     """What the m rows with laws are, one entry each.
 
-    `normal` is the row whose force bounds a friction row, -1 for none; `disc` the other row of a friction in two
-    directions, -1 for none.
+    `normal` is the row whose force bounds a friction row, -1 for none; `disc` the rows, its own among them, of friction
+    in several directions, () for none.
     """
 
     laws: tuple[Law, ...]
     normal: tuple[int, ...]
-    disc: tuple[int, ...]
+    disc: tuple[tuple[int, ...], ...]
 
     def __len__(self) -> int:
         """How many rows."""
@@ -56,6 +60,23 @@ class LawTable:
     def of(self, law: Law) -> np.ndarray:
         """Which rows (m,) have a law."""
         return self._of[law]
+
+    @cached_property
+    def in_disc(self) -> np.ndarray:
+        """Which rows (m,) are friction in several directions."""
+        return np.array([bool(rows) for rows in self.disc], dtype=bool)
+
+    @cached_property
+    def _together(self) -> np.ndarray:
+        return np.array([[k == r or k in rows for k in range(len(self))] for r, rows in enumerate(self.disc)], float)
+
+    def size(self, y: np.ndarray) -> np.ndarray:
+        """Magnitudes (..., m) of values of rows; those of a disc have that of all its rows together."""
+        return np.asarray(np.where(self.in_disc, np.sqrt((y * y) @ self._together), np.abs(y)))
+
+    def along(self, d: np.ndarray, y: np.ndarray) -> np.ndarray:
+        """Products (..., m) of directions and values of rows, summed over the rows of each disc."""
+        return np.asarray((d * y) @ self._together)
 
 
 @dataclass(frozen=True)
@@ -177,7 +198,7 @@ def _options(table: LawTable, problem: LawProblem) -> list[list[tuple[float, flo
             options.append([(CLOSED, 0.0), (OPEN, 0.0)] if contact[r] else [(OPEN, 0.0)])
         elif not rests[r]:
             options.append([(OPEN, 0.0)])
-        elif table.disc[r] >= 0:  # its direction is found; both rows of a disc do the same
+        elif table.disc[r]:  # its direction is found; all rows of a disc do the same
             options.append([(CLOSED, 0.0), (OPEN, 0.0)])
         else:
             options.append([(CLOSED, 0.0), (OPEN, 0.0), (OPEN, 1.0), (OPEN, -1.0)])
@@ -208,14 +229,12 @@ def _proposed(table: LawTable, problem: LawProblem) -> Iterator[tuple[np.ndarray
     for _ in range(m + 1):
         x = _swept(table, problem, signs, x)
         bound = friction_bounds(table, problem, x, True)[0]
-        reach = np.abs(x[0])
-        for r, other in enumerate(table.disc):
-            reach[r] = reach[r] if other < 0 else np.hypot(x[0, r], x[0, other])
+        reach = table.size(x[0])
         at_rest = friction & problem.rests[0] & (signs == 0)
         slips = at_rest & (reach >= bound * (1 - 1e-7))
         closed = np.where(table.of(Law.UNILATERAL), x[0] > TOLERANCE * np.abs(x).max(initial=1e-300), at_rest & ~slips)
         closed = np.where(table.of(Law.SWITCHED), problem.contact[0], closed).astype(bool)
-        signs = np.where(slips & (np.array(table.disc) < 0), -np.sign(x[0]), signs)
+        signs = np.where(slips & ~table.in_disc, -np.sign(x[0]), signs)
         yield np.where(independent(problem.W, closed[None])[0], CLOSED, OPEN), signs.copy()
         if not slips.any():
             return
@@ -246,8 +265,8 @@ def _swept(table: LawTable, problem: LawProblem, signs: np.ndarray, x: np.ndarra
 
 def _fits_together(table: LawTable, mode: np.ndarray, sign: np.ndarray, r: int) -> bool:
     """Whether the mode of row r goes with those of its disc and its normal row; each set comes once."""
-    other, normal = table.disc[r], table.normal[r]
-    if other >= 0 and mode[other] != mode[r]:
+    normal = table.normal[r]
+    if any(mode[other] != mode[r] for other in table.disc[r]):
         return False
     return normal < 0 or mode[normal] == CLOSED or (mode[r] == OPEN and sign[r] >= 0)
 
@@ -257,31 +276,59 @@ def _solved(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Forces x (k, m) in given modes, the directions (k, m) of slipping, and where (k,) there is one answer."""
     slips = (mode == OPEN) & table.of(Law.FRICTION)
-    unknown = slips & problem.rests[0] & (np.array(table.disc) >= 0)
+    unknown = slips & problem.rests[0] & table.in_disc
     if not unknown.any():
         x, solved = _forces(table, problem, mode, d)
         return x, d, solved
     d = d.copy()
     held, _ = _forces(table, problem, np.where(unknown, CLOSED, mode), d)
     d[:, unknown] = _unit(table, -held, d)[:, unknown]
-    for _ in range(DIRECTION_STEPS):
-        x, solved = _forces(table, problem, mode, d)
-        w = problem.b + np.einsum("kij,kj->ki", problem.W, x)
-        new = np.where(unknown, _unit(table, w, d), d)
-        moved, d = np.abs(new - d).max(axis=1), new
+    for k in range(DIRECTION_STEPS):
+        new = np.where(unknown, _turned(table, problem, mode, d)[0], d)
+        moved, before, d = np.abs(new - d).max(axis=1), d, new
         if (moved < 1e-14).all():
             break
+        if k >= PLAIN_STEPS:  # then by Newton's method
+            d = np.where(unknown, _unit(table, _newton_direction(table, problem, mode, before, new, unknown), new), d)
+    x, solved = _turned(table, problem, mode, d)[1:]
     return x, d, solved & (moved < 1e-9)
 
 
-def _unit(table: LawTable, w: np.ndarray, before: np.ndarray) -> np.ndarray:
-    """Directions (k, m) of vectors in the planes of discs; those before where there is none."""
-    found = before.copy()
-    for r, other in enumerate(table.disc):
-        if other >= 0:
-            size = np.hypot(w[:, r], w[:, other])
-            found[:, r] = np.where(size > 0, w[:, r] / np.where(size > 0, size, 1.0), before[:, r])
+def _turned(
+    table: LawTable, problem: LawProblem, mode: np.ndarray, d: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Directions (k, m) nearer to those of slipping than `d`, the forces x (k, m) at d, and where (k,) there are some.
+
+    A step of projected gradients, which leads on for any bound that is constant.
+    """
+    x, solved = _forces(table, problem, mode, d)
+    w = problem.b + np.einsum("kij,kj->ki", problem.W, x)
+    stiffness = table.along(np.ones_like(w), np.einsum("kii->ki", problem.W))
+    return _unit(table, w / np.where(stiffness > 0, stiffness, 1.0) - x, d), x, solved
+
+
+def _newton_direction(
+    table: LawTable, problem: LawProblem, mode: np.ndarray, d: np.ndarray, new: np.ndarray, unknown: np.ndarray
+) -> np.ndarray:
+    """Directions (k, m) by Newton's method for those that stay as they are, from `new`, what d turns to."""
+    rows, step = np.flatnonzero(unknown), 1e-7
+    slope = np.zeros((len(d), len(rows), len(rows)))
+    for k, row in enumerate(rows):
+        beside = d.copy()
+        beside[:, row] += step
+        slope[:, :, k] = (_turned(table, problem, mode, beside)[0] - new)[:, rows] / step
+    A = np.eye(len(rows)) - slope
+    good = np.abs(np.linalg.det(A)) > 1e-9
+    A[~good] = np.eye(len(rows))
+    found = d.copy()
+    found[:, rows] += np.linalg.solve(A, (new - d)[:, rows, None])[..., 0]
     return found
+
+
+def _unit(table: LawTable, w: np.ndarray, before: np.ndarray) -> np.ndarray:
+    """Directions (k, m) of vectors of discs; those before where there is none."""
+    size = table.size(w)
+    return np.where(table.in_disc & (size > 0), w / np.where(size > 0, size, 1.0), before)
 
 
 def _forces(table: LawTable, problem: LawProblem, mode: np.ndarray, d: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -294,13 +341,17 @@ def _forces(table: LawTable, problem: LawProblem, mode: np.ndarray, d: np.ndarra
         if slips[r] and n >= 0:
             A[:, r, n] += d[:, r] * problem.coefficient[:, r]
     right = np.where(closed, -problem.b, np.where(slips, -d * problem.constant, 0.0))
-    diagonal = np.einsum("kii->ki", problem.W)
+    diagonal = table.along(np.ones_like(problem.b), np.einsum("kii->ki", problem.W))  # one for all rows of a disc
     unit = np.where(diagonal > 0, 1 / np.sqrt(np.where(diagonal > 0, diagonal, 1.0)), 1.0)
     left = np.where(closed, unit, 1 / unit)  # y = x / unit
     scaled = left[:, :, None] * A * unit[:, None, :]
-    solved = np.linalg.svd(scaled, compute_uv=False)[:, -1] > SINGULAR
+    shared = np.diag(np.where(closed & table.in_disc, DISC_SHARE, 0.0))
+    solved = np.linalg.svd(scaled + shared, compute_uv=False)[:, -1] > SINGULAR
     scaled[~solved] = np.eye(m)
-    x = unit * np.linalg.solve(scaled, (left * right)[..., None])[..., 0]
+    y = np.zeros((*right.shape, 1))
+    for _ in range(DISC_STEPS if shared.any() else 1):
+        y += np.linalg.solve(scaled + shared, (left * right)[..., None] - scaled @ y)
+    x = unit * y[..., 0]
     by_reaction = slips & (problem.reaction != 0).any(axis=(0, 2, 3))
     if not by_reaction.any():
         return x, solved
@@ -311,7 +362,7 @@ def _forces(table: LawTable, problem: LawProblem, mode: np.ndarray, d: np.ndarra
         pull = np.where(by_reaction, d * problem.coefficient, 0.0)
         residual = np.einsum("kij,kj->ki", A, x) - right + pull * size
         slope = A + pull[..., None] * slope
-        step = _newton_step(left[:, :, None] * slope * unit[:, None, :], left * residual, unit)
+        step = _newton_step(left[:, :, None] * slope * unit[:, None, :] + shared, left * residual, unit)
         x = x - step
         if (np.abs(step) <= 1e-15 * (1 + np.abs(x))).all():
             break
@@ -344,21 +395,19 @@ def _holds(
     """Where (k,) forces in given modes keep all inequalities."""
     w = problem.b + np.einsum("kij,kj->ki", problem.W, x)
     x_least, w_least = (TOLERANCE * s for s in size)
+    w_most = np.abs(problem.b).max(axis=1, initial=0.0)[:, None]
     closed, friction = mode == CLOSED, table.of(Law.FRICTION)
     unilateral, rests = table.of(Law.UNILATERAL), problem.rests
     bound = friction_bounds(table, problem, x, True)
-    reach, along = np.abs(x), d * w
-    for r, other in enumerate(table.disc):
-        if other >= 0:
-            reach[:, r] = np.hypot(x[:, r], x[:, other])
-            along[:, r] = d[:, r] * w[:, r] + d[:, other] * w[:, other]
+    reach, along = table.size(x), table.along(d, w)
     free = np.array([n >= 0 and mode[n] == OPEN for n in table.normal], dtype=bool)  # nothing presses
     good = np.where(unilateral & closed, x > x_least, True)
     good &= np.where(unilateral & ~closed & problem.contact, w >= -w_least, True)
     good &= np.where(friction & closed, reach < bound - x_least, True)
+    good &= np.where(closed & table.in_disc, np.abs(w) <= np.maximum(w_least, TOLERANCE * w_most), True)
     slips = friction & ~closed & rests & ~free
     good &= np.where(slips & (d != 0), along >= -w_least, True)
-    good &= np.where(slips & (d == 0) & (np.array(table.disc) < 0), np.abs(w) <= w_least, True)  # others hold it
+    good &= np.where(slips & (d == 0) & ~table.in_disc, np.abs(w) <= w_least, True)  # others hold it
     return np.asarray(good.all(axis=1) & np.isfinite(x).all(axis=1))
 
 
@@ -367,7 +416,7 @@ def residual(table: LawTable, problem: LawProblem, found: Choice) -> np.ndarray:
     x_size, w_size = (np.maximum(s.max(axis=1, initial=0.0), 1e-300)[:, None] for s in scales(problem))
     x, w = found.x / x_size, found.w / w_size
     gap = np.where(problem.contact, np.abs(np.minimum(x, w)), np.abs(x))
-    over = np.maximum(np.abs(found.x) - friction_bounds(table, problem, found.x, True), 0.0) / x_size
+    over = np.maximum(table.size(found.x) - friction_bounds(table, problem, found.x, True), 0.0) / x_size
     stuck = np.where(found.mode == CLOSED, np.abs(w), np.maximum(-found.direction * w, 0.0))
     held = np.where(found.mode == CLOSED, np.abs(w), np.abs(x))
     error = np.where(table.of(Law.UNILATERAL), gap, np.where(table.of(Law.FRICTION), np.maximum(over, stuck), held))

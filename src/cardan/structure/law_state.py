@@ -26,13 +26,15 @@ from cardan.model.model import Model
 from cardan.model.modes import CLOSED, DIRECTION, MODE, places
 from cardan.model.row import Law
 from cardan.structure.kernels import compile_quantity, time_argument
-from cardan.structure.law_choice import Choice, LawProblem, LawTable, choose, independent, residual
+from cardan.structure.law_choice import OPEN, Choice, LawProblem, LawTable, choose, independent, residual
 from cardan.structure.planarity import prepare
 from cardan.structure.rows import kept_rows
 
 CLOSES = 1e-9  # m or rad: a gap up to this is closed
 RESTS = 1e-10  # m/s or rad/s: a rate up to this is zero
 DISC_RESTS = 1e-7  # the same of friction in two directions, which turn fast as the speed falls to zero
+MET, ENDS = 1e-4, 1e-6  # m or rad, and of the rates: how far from zero a row may be whose event is met
+TORN = 1e-6  # rad/s or m/s, and of the accelerations there are: a lock that is closed moves, which it must not
 EPS = float(np.finfo(float).eps)
 NEWTON, POISSON, SEQUENTIAL = "newton", "poisson", "sequential"
 MOST_IMPACTS = 500  # one after the other, at one time; what then still closes is stopped without restitution
@@ -58,17 +60,25 @@ class LawState:
         return LawState(*(x[systems] for x in vars(self).values()))
 
 
+@dataclass(frozen=True)
+class GapError:
+    """What an integrator errs by in gaps beside rounding: of their size, and in m or rad."""
+
+    relative: float = 0.0
+    absolute: float = 0.0
+
+
 class ModeLaws:
     """The rows with laws of a model with modes, in a formulation."""
 
     def __init__(self, model: Model, formulation: Formulation) -> None:
         self.model, self.formulation = model.unbound, formulation
         laws = tuple(law for element in model.laws for law in element.laws)
-        normal, disc = [-1] * len(laws), [-1] * len(laws)
+        normal, disc = [-1] * len(laws), list[tuple[int, ...]]([()] * len(laws))
         for f in frictions(model):
             for row in f.rows:
                 normal[row] = -1 if f.normal is None else f.normal
-                disc[row] = next((other for other in f.rows if other != row), -1)
+                disc[row] = f.rows if len(f.rows) > 1 else ()
         self.table = LawTable(laws, tuple(normal), tuple(disc))
         self.mode, self.direction, self.closed = (places(model, what) for what in (MODE, DIRECTION, CLOSED))
         self.names = [row.name for row in model.lawful_rows]
@@ -87,7 +97,8 @@ class ModeLaws:
 
         kernel = _KERNELS.find(model, (formulation.key, loaded), make).at_values(np.ascontiguousarray(p))
         loads = () if wrenches is None else (wrenches,)
-        found = [np.array(x) for x in kernel(q, v, tau, *loads, *time_argument(model, t))]
+        with np.errstate(all="ignore"):  # `nowhere` tells
+            found = [np.array(x) for x in kernel(q, v, tau, *loads, *time_argument(model, t))]
         m, k = len(self.table), len(q)
         found[6] = found[6].reshape(k, m, m + 1, REACTION).swapaxes(2, 3)
         return LawState(*found)
@@ -101,8 +112,8 @@ class ModeLaws:
         own, p = self.direction >= 0, p.copy()
         below = np.where(s.phi <= CLOSES, np.maximum(-s.phi, 0.0), 0.0) + self.rounding(q)
         for r, n in enumerate(self.table.normal):
-            if self.table.disc[r] >= 0 and n >= 0:
-                below[:, n] = np.where(found.mode[:, n] > 0.5, self._slow(s, r, time), below[:, n])
+            if self.table.disc[r] and n >= 0:
+                below[:, n] = np.where(found.mode[:, n] > 0.5, self._slow(s, time)[:, r], below[:, n])
         p[:, self.mode] = found.mode
         p[:, self.direction[own]] = np.where(self.table.of(Law.UNILATERAL), below, found.direction)[:, own]
         return p
@@ -119,23 +130,36 @@ class ModeLaws:
                 found[:, r] = 2 * EPS * sum(own) if len(own) == len(links) else found[:, r]
         return found
 
-    def bouncing(self, s: LawState, q: np.ndarray) -> np.ndarray:
-        """Restitutions (k, m): none where a bounce would be lost in rounding."""
-        return np.where(s.u < -self.slowest(s, q), s.restitution, 0.0)
+    def reached(self, s: LawState, met: np.ndarray) -> LawState:
+        """The state with gaps (k, m) whose events are met closed: of an integrator that interpolates they are not."""
+        gaps = met & self.table.of(Law.UNILATERAL) & (np.abs(s.phi) <= MET)
+        return replace(s, phi=np.where(gaps, np.minimum(s.phi, 0.0), s.phi))
 
-    def slowest(self, s: LawState, q: np.ndarray) -> np.ndarray:
-        """Speeds (k, m) below which the way to a gap, or from it, is lost in rounding."""
-        return np.maximum(RESTS, np.sqrt(200 * np.abs(s.b) * self.rounding(q)))
+    def ending(self, s: LawState, v: np.ndarray, p: np.ndarray, met: np.ndarray) -> np.ndarray:
+        """Rows (k, m) of friction that stops sliding: their events are met, and their rates zero but for errors."""
+        slides = self.table.of(Law.FRICTION) & ~self.table.in_disc
+        slides = slides & (p[:, self.mode] == OPEN) & (p[:, self.direction] != 0)
+        return np.asarray(met & slides & (np.abs(s.u) <= ENDS * np.abs(v).max(axis=1, keepdims=True)))
 
-    def settling(self, before: LawState, after: LawState, q: np.ndarray, limit: bool) -> np.ndarray:
+    def bouncing(self, s: LawState, q: np.ndarray, error: GapError) -> np.ndarray:
+        """Restitutions (k, m): none where a bounce would be lost in the error of gaps."""
+        return np.where(s.u < -self.slowest(s, q, error), s.restitution, 0.0)
+
+    def slowest(self, s: LawState, q: np.ndarray, error: GapError) -> np.ndarray:
+        """Speeds (k, m) below which the way to a gap, or from it, is lost in the error of gaps."""
+        rounding = self.rounding(q)
+        least = 100 * rounding + 10 * (error.relative * rounding / (2 * EPS) + error.absolute)
+        return np.maximum(RESTS, np.sqrt(2 * np.abs(s.b) * least))
+
+    def settling(self, before: LawState, after: LawState, q: np.ndarray, error: GapError, limit: bool) -> np.ndarray:
         """Rows (k, m) that come to rest at an impact: of systems where all that closes and opens does so slowly.
 
         They are gaps, and the friction of gaps. At the `limit` of impacts that accumulate all that touches is slow.
         """
         gaps = self.table.of(Law.UNILATERAL) & (before.phi <= CLOSES)
         approach = np.where(gaps, np.maximum(-before.u, 0.0), 0.0)
-        slow = np.all(approach <= self.slowest(before, q), axis=1, keepdims=True)
-        least = self.slowest(after, q)
+        slow = np.all(approach <= self.slowest(before, q, error), axis=1, keepdims=True)
+        least = self.slowest(after, q, error)
         if limit:
             slow, least = np.ones_like(slow), 10 * approach.max(axis=1, initial=0.0)[:, None]
         least = np.broadcast_to(least, gaps.shape)
@@ -145,20 +169,19 @@ class ModeLaws:
                 rest[:, r] = rest[:, n] & (np.abs(after.u[:, r]) <= least[:, n])
         return rest
 
-    def chosen(self, s: LawState, closed: np.ndarray, time: float = 0.0) -> Choice:
+    def chosen(self, s: LawState, closed: np.ndarray, time: float = 0.0, ending: np.ndarray | None = None) -> Choice:
         """The modes by accelerations; `closed` (k, m) are the switched rows that are on.
 
-        Friction in two directions is at rest if it stops within `time`, s: shorter than a step can follow.
+        Sliding ends in the rows `ending` (k, m). Friction in two directions is at rest if it stops within `time`, s:
+        shorter than a step can follow.
         """
         u, friction = s.u, self.table.of(Law.FRICTION)
         holding = independent(s.W, closed)
         contact = np.where(self.table.of(Law.UNILATERAL), (s.phi <= CLOSES) & (u <= RESTS), holding)
-        speed, direction, least = np.abs(u), np.sign(u), np.full_like(u, RESTS)
-        for r, other in enumerate(self.table.disc):
-            if other >= 0:
-                speed[:, r] = np.hypot(u[:, r], u[:, other])
-                direction[:, r] = u[:, r] / np.maximum(speed[:, r], 1e-300)
-                least[:, r] = 2 * self._slow(s, r, time)
+        speed, turns = self.table.size(u), self.table.in_disc
+        speed = speed if ending is None else np.where(ending, 0.0, speed)
+        direction = np.where(turns, u / np.maximum(speed, 1e-300), np.sign(u))
+        least = np.where(turns, 2 * self._slow(s, time), RESTS)
         rests = friction & (speed <= least)
         touching = np.ones_like(rests)
         for r, n in enumerate(self.table.normal):
@@ -180,9 +203,9 @@ class ModeLaws:
         )
         return choose(self.table, problem)
 
-    def _slow(self, s: LawState, r: int, time: float) -> np.ndarray:
-        """Speed (k,) of a friction row of a disc that a step cannot follow to rest."""
-        return np.maximum(DISC_RESTS, time * np.hypot(s.b[:, r], s.b[:, self.table.disc[r]]))
+    def _slow(self, s: LawState, time: float) -> np.ndarray:
+        """Speeds (k, m) of the friction rows of discs that a step cannot follow to rest."""
+        return np.maximum(DISC_RESTS, time * self.table.size(s.b))
 
     def resting(self, s: LawState) -> tuple[np.ndarray, np.ndarray]:
         """With all rows closed and at rest: where (k,) forces fit, and how well (k,), relative to their size."""
@@ -200,6 +223,22 @@ class ModeLaws:
         """Systems (k,) whose rates need an impulse: a closed gap closes further, or a row that is on moves."""
         gaps = self.table.of(Law.UNILATERAL) & (s.phi <= CLOSES) & (s.u < -RESTS / 10)
         return np.asarray((gaps | (closed & (np.abs(s.u) > RESTS / 10))).any(axis=1))
+
+    def torn(self, s: LawState, found: Choice, closed: np.ndarray) -> np.ndarray:
+        """Rows (k, m) of locks and latches that are closed, and move all the same: others hold or drive them."""
+        left = closed & (found.mode < 0.5)
+        largest = 1 + np.abs(s.b).max(axis=1, initial=0.0, keepdims=True)
+        return np.asarray(left & found.found[:, None] & ((np.abs(s.u) > TORN) | (np.abs(found.w) > TORN * largest)))
+
+    def why_torn(self, s: LawState, found: Choice, torn: np.ndarray) -> str:
+        """Which lock or latch of these rows (k, m) does not hold; empty if there is none."""
+        if not torn.any():
+            return ""
+        i, r = (int(x[0]) for x in np.nonzero(torn))
+        return (
+            f"{self.names[r]!r} is closed and cannot hold: a motion or a loop moves it, with the rate {s.u[i, r]:.6g} "
+            f"and the acceleration {found.w[i, r]:.6g}; open it, or let the motion give way"
+        )
 
     def impact(self, s: LawState, closed: np.ndarray, e: np.ndarray, rule: str = NEWTON) -> tuple[np.ndarray, Choice]:
         """Impulses (k, m) with restitutions e (k, m), and how they were chosen."""
@@ -255,8 +294,8 @@ class ModeLaws:
         if not len(wrong):
             return ""
         return (
-            f"{self.names[int(wrong[0, 1])]!r} has no finite value at this state: there is no point of contact, as of "
-            "a wheel that lies flat; start elsewhere"
+            f"{self.names[int(wrong[0, 1])]!r} has no finite value at this state, as a wheel that lies flat, or a "
+            "root or logarithm of a negative number; start elsewhere"
         )
 
     def why(self, found: Choice, q: np.ndarray, what: str) -> str:

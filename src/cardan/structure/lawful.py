@@ -58,12 +58,16 @@ class LawfulKernel:
         if hit.any():
             k = int(np.argmax(hit))
             row = int(np.argmin(np.where(s.phi[k] <= 1e-9, s.u[k], np.inf)))
-            raise InputError(
-                f"{self.owner}: {laws.names[row]!r} is closed and its rate is {s.u[k, row]:.6g}: there is an impact, "
-                "and no acceleration; cd.simulate goes through it"
-            )
+            P, found = laws.impact(s.of(hit), closed[hit], 0 * s.u[hit])
+            after = s.u[hit] + np.einsum("kij,kj->ki", s.W[hit], P)
+            remedy = "there is an impact, and no acceleration; cd.simulate goes through it"
+            if np.abs(after[0, row]) > 1e-6 * (1 + np.abs(s.u[k, row])):
+                remedy = "no impulse changes that, as a motion or a loop moves it; open it, or let the motion give way"
+            why = laws.why(found, q[hit], "impulses")
+            rate = f"{laws.names[row]!r} is closed and its rate is {s.u[k, row]:.6g}: {remedy}"
+            raise InputError(f"{self.owner}: {why or rate}")
         found = laws.chosen(s, closed)
-        why = laws.why(found, q, "forces")
+        why = laws.why(found, q, "forces") or laws.why_torn(s, found, laws.torn(s, found, closed))
         if why:
             raise InputError(f"{self.owner}: {why}")
         return laws.with_modes(p, found, s, q)

@@ -120,10 +120,11 @@ def _require_motion(model: Model) -> bool:
     moved = {c.owner for c in model.couplings if c.depends_on_time}
     moved |= {c.owner for c in model.constraints if c.depends_on_time}
     if found.freedoms == 0 and not moved and model.nv > 0:
-        joints = ", ".join(repr(model.joints[j].name) for j in model.cuts)
+        owners = [repr(model.joints[j].name) for j in model.cuts] + [c.owner for c in model.couplings]
+        held = ", ".join(dict.fromkeys([*owners, *(c.owner for c in model.constraints)]))
         raise ModelError(
             f"model {model.name!r} is locked: {model.nv} coordinates of the tree and {found.rank} independent "
-            f"constraints leave no freedom (loops closed at {joints}); remove a joint, or give one more freedom"
+            f"constraints leave no freedom (held by {held}); remove a joint, or give one more freedom"
         )
     if weightless_links(model.tree):
         _require_inertia(model)

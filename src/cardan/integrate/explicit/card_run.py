@@ -37,7 +37,7 @@ MANY = 1_000  # systems: fewer that need attention are computed on the CPU
 SHARE = 0.5  # of the card's free memory for the samples of a window
 MOST_TIMES = 65_535  # of a window: the grid has no more rows
 
-NOTED = ("steps", "work", "speed", "correction", "correction_time")  # of a system at its end
+NOTED = ("steps", "work", "speed", "correction", "correction_time", "e")  # of a system at its end
 FLOAT = np.dtype(np.float64)
 
 
@@ -268,9 +268,7 @@ class _CardRun:
         short = np.flatnonzero(kept.count < kept.t.shape[1])
         kept.fill(short, kept.count[short])
         kept.steps = s["steps"].astype(int)
-        kept.notes = EnergyNotes(
-            s["work"], s["speed"], s["correction"], s["correction_time"], self.stepper._law_residual()
-        )
+        kept.notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"], stepper.law_residual(s))
         kept.end_where_opened(self.opened)
         if kept.broken:
             stepper.threads = None  # the CPU has the same bits
@@ -381,8 +379,9 @@ class _CardRun:
         if len(halted):
             part = self._part(rows[halted], state, halted)
             self._settle(part, rows[halted], part.halted())
-        for number in np.unique(self.next[rows[waiting]]):
-            chosen = waiting[self.next[rows[waiting]] == number]
+        numbers = self.next[rows[waiting]]  # as they are now: a system that arrives has the next one
+        for number in np.unique(numbers):
+            chosen = waiting[numbers == number]
             part = self._part(rows[chosen], state, chosen)
             self._settle(part, rows[chosen], part.resume(float(self.targets.time[number])))
         self._put(next=self.next, origin=self._rounded(self.origin))

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.matrix import where
-from cardan.integrate.events import BISECTIONS, DONE, Bracket, Event, changed_sign, per_system, trace_events
+from cardan.formulation.formulation import Formulation
+from cardan.integrate.events import BISECTIONS, DONE, Bracket, Event, changed_sign, per_system
 from cardan.integrate.explicit import step as text
 from cardan.integrate.explicit.large_mechanisms import large_mechanism_march
 from cardan.integrate.explicit.large_trees import large_tree_march
@@ -30,7 +31,6 @@ from cardan.integrate.explicit.step import (
 from cardan.integrate.explicit.tableau import Tableau
 from cardan.integrate.integrators import SINGLE, Request
 from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels
-from cardan.integrate.modes.events import event_values, users_events
 from cardan.integrate.stepper import STRETCH, BatchStepper, Outcome, States, chosen_states, next_stop
 from cardan.lazy import cached_property
 from cardan.machines.cuda.place import Place
@@ -56,6 +56,11 @@ class ExplicitKernels(IntegratorKernels):
     tableau: Tableau
     paired: bool = False
     """Whether time, configuration and velocity are pairs of numbers, for steps in float32."""
+
+    @property
+    def way(self) -> tuple[Formulation, tuple[int, ...]]:
+        """The formulation, and the constraint rows that it keeps."""
+        return self.motion.formulation, self.motion.rows
 
     @property
     def facts(self) -> tuple[Any, ...]:
@@ -177,17 +182,6 @@ class ExplicitKernels(IntegratorKernels):
     @cached_property
     def _graphs(self) -> Graphs:
         return self.motion.graphs()
-
-    def _events(self, t: Any, q: Any, v: Any, given: Given) -> Any:
-        motion = self.motion
-        return event_values(
-            self.model, motion.formulation, motion.rows, self.events, t, q, v, given.tau, given.parameters
-        )
-
-    @property
-    def _traced_events(self) -> str:
-        own = users_events(self.events)
-        return str(trace_events(self.model, own).serialize()) if own else ""
 
     # the step
 

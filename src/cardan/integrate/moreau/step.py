@@ -22,7 +22,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from cardan.algebra.matrix import Matrix, Scalar, where
+from cardan.algebra.matrix import Matrix, Scalar, dot, where
 from cardan.formulation.complementarity import Bounds, bounds_at, has_restitution
 from cardan.formulation.dynamics import entering_power, parts_at, time_port
 from cardan.formulation.formulation import Formulation
@@ -45,8 +45,8 @@ class Terms:
     """What a step needs at its middle: columns of numbers, for m rows with laws.
 
     Average acceleration `a0` (nv,) and power `P` (W) without forces of the rows; `Y` (nv, m) what these add; `W` (m, m)
-    and `b` (m,) with `u+ = b + W x`; rates `u` (m,) at the start; which rows are `active` (m,); their `Bounds`; and the
-    rates `beta` (m,) with which contacts move by themselves.
+    and `b` (m,) with `u+ = b + W x`; rates `u` (m,) at the start; which rows are `active` (m,); their `Bounds`; and
+    `moved` (m,), the power that enters with a unit of each force where contacts and joints have prescribed motions.
     """
 
     a0: Matrix
@@ -61,7 +61,7 @@ class Terms:
     R0: Matrix
     R: Matrix
     restitution: Matrix
-    beta: Matrix
+    moved: Matrix
 
     @property
     def bounds(self) -> Bounds:
@@ -136,7 +136,7 @@ class MoreauGraphs(Graphs):
         kq = self.all_rates(t + h / 2, q_m, v + h / 2 * a, given)
         both = terms.u + terms.b + terms.W @ x
         moving = ca.fabs(both) > ROUNDING  # a row that sticks does no work
-        return kq, a, terms.P + ca.dot(x, where(moving, both, 0.0) / 2 + terms.beta)
+        return kq, a, terms.P + ca.dot(x, where(moving, both, 0.0) / 2 + terms.moved)
 
 
 def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree_rows: Sequence[int]) -> Quantity:
@@ -160,13 +160,15 @@ def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree
             motion = replace(motion, vdot=a + motion.acceleration[1] @ motion.x)
         a0, Y = motion.acceleration
         P = motion.affine(entering_power(own, inputs["tau"], own_rows, lam))[0]
+        beta = motion.parts.rows.kept(list(tree_rows)).beta  # what is prescribed works against the forces, too
+        moved = contacts.beta - motion.affine(dot(motion.lam, beta))[1].T
         J, gamma = contacts.J, carried * contacts.gamma
         u = J @ v - contacts.beta + h / 2 * gamma
         change = h * (J @ a0 - gamma)
         bounds = bounds_at(motion, u, change)
         terms = Terms(
             a0, P, Y, h * motion.rate[1], u + change, u, active, bounds.constant, bounds.coefficient, bounds.R0,
-            bounds.R, bounds.restitution, contacts.beta,
+            bounds.R, bounds.restitution, moved,
         )  # fmt: skip
         return [ca.SX(getattr(terms, name)) for name in TERMS]
 

@@ -112,6 +112,8 @@ class MoreauKernels(ExplicitKernels):
             new["e"] = ca.fmax(s.e, where(length > 0, left, 0.0))
             new |= {"force": forces.first, "restoring": forces.second, "tries": where(waits, s.tries + 1, 0.0)}
             new["left"] = largest
+            for name in MORE:  # a system that is done stays as it is while its neighbours go on
+                new[name] = where(h > 0, new[name], getattr(s, name))
         others = after[len(names) :]  # the bracket of trial steps
         step = ca.Function("step", [*state, *control, *data], [*new.values(), *others, busy])
         return March(((step, 1),), len(state))
@@ -185,8 +187,9 @@ class MoreauStepper(ExplicitStepper):
                 )
         super().begin(t, q, v)
 
-    def _law_residual(self) -> np.ndarray:
-        return self.s["e"].copy() if self.model.laws else np.zeros(len(self.s["t"]))
+    def law_residual(self, s: States) -> np.ndarray:
+        """As every stepper."""
+        return s["e"].copy() if self.model.laws else np.zeros(len(s["t"]))
 
     def _first(self, q: np.ndarray, v: np.ndarray) -> States:
         m, B = len(self.model.lawful_rows), len(q)

@@ -614,7 +614,7 @@ class Trajectory:
 
         return gradient_of(self, loss, over)
 
-    def vjp(self, dq: Any = None, dv: Any = None, dt: Any = None) -> dict[str, np.ndarray]:
+    def vjp(self, dq: Any = None, dv: Any = None, dt: Any = None, dp: Any = None) -> dict[str, np.ndarray]:
         """Gradients of a loss whose derivatives by the samples are known, by "q0", "v0", "tau" and "parameters".
 
         Args:
@@ -622,6 +622,7 @@ class Trajectory:
                 default.
             dv: the same (..., n, nv) by the velocities.
             dt: the same (..., n) by the times, which move where an event stops the run.
+            dp: the same (..., n, np) by `run.parameters`, of a run that changes them: states, and what events set.
 
         Returns:
             As `gradient`, of each system by itself: what systems share is the sum of their gradients.
@@ -629,7 +630,7 @@ class Trajectory:
         """
         from cardan.results.motion_derivatives import vjp_of
 
-        return vjp_of(self, dq, dv, dt)
+        return vjp_of(self, dq, dv, dt, dp)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the steps: events are functions, which cannot be pickled."""
