@@ -189,10 +189,18 @@ MUTANTS: list[Mutant] = [
         ("kept = (part[\"outcome\"] != self.s[\"outcome\"]) | (t >= stop)", "kept = part[\"outcome\"] != self.s[\"outcome\"]", "the short step before a break is not kept"),
     ),
     *changes(
+        "integrate/explicit/step.py", "closed_form/test_signals.py",
+        ("return stack(self.rates(s.q, s.v, given), s.xdot)", "return stack(self.rates(s.q, s.v, given), 0 * s.xdot)", "the first stage forgets what states read of reactions"),
+    ),
+    *changes(
+        "integrate/inputs.py", "closed_form/test_signals.py",
+        ("s.held[name] = column_of(found[name])", "pass", "sampled controllers of one interval see each other late"),
+    ),
+    *changes(
         "integrate/explicit/step.py", "closed_form/test_baumgarte.py",
         ("(c.J @ v - c.beta) + pull**2 * c.phi", "(c.J @ v) + pull**2 * c.phi", "Baumgarte without beta"),
         ("(c.J @ v - c.beta) + pull**2 * c.phi", "(c.J @ v - c.beta)", "Baumgarte without the position residual"),
-        ("return a - c.smallest(", "return a + c.smallest(", "Baumgarte pushes away from the constraints"),
+        ("return rates, a - c.smallest(", "return rates, a + c.smallest(", "Baumgarte pushes away from the constraints"),
     ),
     *changes(
         "integrate/whole.py", "identity/test_large_implicit.py::test_alpha_takes_the_same_steps identity/test_large_implicit.py::test_gear_s_jacobian_by_products_is_the_one_written_out",

@@ -40,12 +40,17 @@ def law_unknowns(
     """The rows with laws at a formulation's own `q`, `v`, of equations whose `vdot`, `lam` and forces x are unknown."""
     (vdot, lam, x), measured = unknowns, None
     if not formulation.in_tree and any(f.joint is not None for f in frictions(model)):
-        q, v = tree_state(model, formulation, inputs["q"], inputs["v"], inputs["about"])
-        kin = formulation.kinematics_of_tree(model, q, v)
-        loads = loads_at(kin, inputs["tau"], type(q)(model.nb, 6), inputs["t"])
-        measured = formulation.equations(model, kin, with_law_forces(kin, loads, x))
+        measured = equations_at_tree(model, formulation, inputs, x)
     rows = formulation.lawful_rows(parts.kin, parts.loads, vdot.shape[0])
     return LawMotion(formulation, rows, tuple(kept), x, parts, vdot, lam, measured)
+
+
+def equations_at_tree(model: Model, formulation: Formulation, inputs: Inputs, x: Matrix | None = None) -> Parts:
+    """The same equations at the state of the tree, where reactions of the tree's joints can be read."""
+    q, v = tree_state(model, formulation, inputs["q"], inputs["v"], inputs["about"])
+    kin = formulation.kinematics_of_tree(model, q, v)
+    loads = loads_at(kin, inputs["tau"], type(q)(model.nb, 6), inputs["t"])
+    return formulation.equations(model, kin, loads if x is None else with_law_forces(kin, loads, x))
 
 
 def tree_state(model: Model, formulation: Formulation, q: Matrix, v: Matrix, about: Matrix) -> tuple[Matrix, Matrix]:

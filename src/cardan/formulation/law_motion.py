@@ -18,6 +18,7 @@ from cardan.algebra.matrix import Matrix, Scalar, dot
 from cardan.formulation.formulation import Formulation, Parts
 from cardan.formulation.law_forces import holding_force
 from cardan.formulation.rows import Rows
+from cardan.formulation.solution import Solution
 from cardan.lazy import cached_property
 from cardan.model.law import LawfulElement
 from cardan.model.model import Model
@@ -70,17 +71,15 @@ class LawMotion:
         return self.affine(self.formulation.tree_accelerations(self.parts, self.vdot))
 
     @cached_property
-    def wrenches(self) -> Matrix:
-        """Wrenches (number of joints, 6) of all joints on their children at M, affine in x."""
-        every = type(self.lam)(len(self.parts.rows), 1)
-        for k, row in enumerate(self.kept):
-            every[row] = self.lam[k]
-        return self.formulation.wrenches(self.measured or self.parts, self.vdot, every)
+    def solution(self) -> Solution:
+        """The answer of the mechanism, affine in x."""
+        at = self.measured or self.parts
+        return Solution(self.formulation, at, self.kept, self.vdot, self.lam, self.power, self.x)
 
     def pressing(self, friction: Friction) -> tuple[Matrix, Matrix]:
         """`R0` (3,) and `R_x` (3, m) of what presses rows of friction, whose length is the normal force, N."""
         assert friction.joint is not None
-        return self.affine(holding_force(self.parts.kin, friction.joint, self.wrenches))
+        return self.affine(holding_force(self.parts.kin, friction.joint, self.solution.wrenches))
 
     def affine(self, y: Matrix) -> tuple[Matrix, Matrix]:
         """`y(0)` and the matrix `dy/dx` of something affine in x."""

@@ -32,6 +32,7 @@ from cardan.model.model import Model
 from cardan.model.plain_symbols import plain_symbols
 from cardan.model.values import floats, shown
 from cardan.program.program import Port, Program
+from cardan.structure.answers import answers_at
 from cardan.structure.kernels import compile_quantity, equations_at, symbolic, time_argument
 from cardan.structure.planarity import prepare
 
@@ -111,18 +112,20 @@ def _column(who: str, what: str, value: Any, size: int) -> Any:
     return found
 
 
-def trace_change(who: str, model: Model, then: Callable[[Instant], Any]) -> tuple[Any, _Slots]:
-    """CasADi function `(t, q, v, p) -> w, p'` of a user's change, and where its entries go.
+def trace_change(who: str, model: Model, then: Callable[[Instant], Any], loaded: bool = True) -> tuple[Any, _Slots]:
+    """CasADi function `(t, q, v, tau, p) -> w, p'` of a user's change, and where its entries go.
+
+    Unless it is `loaded` the function has no drives `tau`, and nothing that follows from them may be read.
 
     `w` are the rates that it gives, of the joints named or all; `p'` the values of the parameters named.
     """
     import casadi as ca
 
-    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+    t, q, v, tau = (ca.SX.sym(x, n) for x, n in (("t", 1), ("q", model.nq), ("v", model.nv), ("tau", model.nv)))
     written, p = symbolic(model)
     try:
         with plain_symbols():
-            change = then(Instant(written, t, q, v))
+            change = then(Instant(written, t, q, v, reads=answers_at(model, tau) if loaded else None))
     except CardanError as error:
         raise InputError(f"{who}: {error}") from None
     except Exception as error:
@@ -135,7 +138,7 @@ def trace_change(who: str, model: Model, then: Callable[[Instant], Any]) -> tupl
     if slots.whole:
         w = [_column(who, "v", change.v, model.nv)]
     new = [_column(who, f"parameter {n!r}", x, model.parameters[n].size) for n, x in change.parameters.items()]
-    given = [t, q, v, *([p] if model.parameters else [])]
+    given = [t, q, v, *([tau] if loaded else []), *([p] if model.parameters else [])]
     out = [ca.vertcat(ca.SX(0, 1), *w), ca.vertcat(ca.SX(0, 1), *new)]
     for symbol in ca.symvar(ca.vertcat(*out)):
         if not ca.depends_on(ca.vertcat(*given), symbol):
@@ -153,7 +156,7 @@ class _Act:
 
     @cached_property
     def kernel(self) -> Kernel:
-        """`t, q, v, (p)` to the rates and the values that it gives, as far as there are any."""
+        """`t, q, v, tau, (p)` to the rates and the values that it gives, as far as there are any."""
         symbols = self.graph.sx_in()
         kept = [x for x in self.graph(*symbols) if x.numel()]
         names = [name for name, k in (("w", 0), ("new", 1)) if self.graph.numel_out(k)]
@@ -165,8 +168,13 @@ class _Act:
         """The same to the derivatives of the rates, then of the values, by `t`, `q`, `v`, (`p`) in columns."""
         import casadi as ca
 
-        t, q, v, *p = symbols = self.graph.sx_in()
+        t, q, v, tau, *p = symbols = self.graph.sx_in()
         y = ca.vertcat(*self.graph(*symbols))
+        if ca.depends_on(y, tau):
+            raise InputError(
+                f"{self.who}: it reads reactions or accelerations, and derivatives of runs through such changes are not "
+                "computed; read a filtered value, or leave out the derivatives"
+            )
         D = [ca.jacobian(y, t), ca.jacobian(y, q) @ tangent(self.model, q), *(ca.jacobian(y, x) for x in (v, *p))]
         whole = ca.densify(ca.horzcat(*D))
         return self._compiled("change_slopes", symbols, [whole], (Port("D", whole.shape),))
@@ -175,7 +183,7 @@ class _Act:
         import casadi as ca
 
         model = self.model
-        inputs = [Port("t", ()), Port("q", (model.nq,)), Port("v", (model.nv,))]
+        inputs = [Port("t", ()), Port("q", (model.nq,)), Port("v", (model.nv,)), Port("tau", (model.nv,))]
         inputs += [Port("p", (model.parameters.size,))] if model.parameters else []
         function = ca.Function(name, symbols, outputs)
         key = hashlib.sha256(f"{model.key} {name} {self.graph.serialize()}".encode()).hexdigest()
@@ -183,7 +191,7 @@ class _Act:
 
     def given(self, at: Moment) -> list[np.ndarray]:
         """The arguments of the kernels."""
-        return [at.t, at.q, at.v, *([at.p] if self.model.parameters else [])]
+        return [at.t, at.q, at.v, at.tau, *([at.p] if self.model.parameters else [])]
 
 
 class TracedChange(Transition):

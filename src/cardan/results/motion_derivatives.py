@@ -341,7 +341,9 @@ def _loss_kernel(model: Model, loss: Any) -> Kernel:
     import casadi as ca
 
     try:
-        traced = trace_events(model.unbound, [Event("loss", loss)])  # a scalar of an instant, as events are
+        traced = trace_events(
+            model.unbound, [Event("loss", loss)], loaded=False
+        )  # a scalar of an instant, as events are
     except InputError as error:
         raise InputError(str(error).replace("event 'loss': its expression", "run.gradient: the loss")) from None
     size = model.parameters.size

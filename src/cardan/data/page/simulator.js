@@ -47,7 +47,7 @@ async function makeSimulator(about) {
     settle();
     about.updates.forEach((update, k) => {
       if (state.t[0] < due[k].t) return;
-      p.set(programs[update.program]({ t: state.t, q: state.q, v: state.v, p }).next);
+      p.set(programs[update.program]({ t: state.t, q: state.q, v: state.v, tau, p }).next);
       due[k] = { t: about.start.t + update.every * (due[k].count + 1), count: due[k].count + 1 };
     });
     origin = state.t[0];

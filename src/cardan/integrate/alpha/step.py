@@ -36,12 +36,13 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.linsolve import lu_factor, lu_solve, lu_solved
-from cardan.algebra.matrix import Matrix, Scalar, constant, stack, where
-from cardan.formulation.coordinates import law_unknowns, own_equations, tree_state
+from cardan.algebra.matrix import Matrix, Scalar, constant, stack, where, zeros
+from cardan.formulation.coordinates import law_unknowns, own_equations
 from cardan.formulation.dynamics import entering_power, law_motion_at, parts_at
 from cardan.formulation.modes import law_forces, mode_equations, modes_of
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
-from cardan.formulation.state_rates import state_rates
+from cardan.formulation.solution import Solution, size_of
+from cardan.formulation.state_rates import answers_read, rates_of_states
 from cardan.integrate.events import crossing
 from cardan.integrate.explicit.step import LARGEST
 from cardan.integrate.kernel import Given, Layout, at_states
@@ -83,7 +84,10 @@ class AlphaEquations:
 
     @classmethod
     def record(cls, model: Model, layout: Layout) -> AlphaEquations:
-        """Record `r = M vdot + J^T lam - f`, `J v - beta`, `phi` and their derivatives."""
+        """Record `r = M vdot + J^T lam - f`, `J v - beta`, `phi` and their derivatives.
+
+        States are rates beside: in their rows `M` and `R` are the derivatives of `r` by `vdot` and `lam`.
+        """
         import casadi as ca
 
         (written, p), formulation, own = symbolic(model), layout.formulation, layout.nv
@@ -107,10 +111,10 @@ class AlphaEquations:
             phi = ca.vertcat(phi, mode[gaps, 0] * at.rows.phi[gaps, 0])
             power, off = power + at.power, ca.vertcat(off, 1 - mode[gaps, 0])
         if places:
-            tree = tree_state(written, formulation, q, v[:own], state.get("about", t))
-            xdot = state_rates(model).graph(written, {"q": tree[0], "v": tree[1], "t": t})[0]
+            xdot = rates_of_states(model, parts, formulation, layout.rows, state, (vdot[:own], lam, x))
             r, f = ca.vertcat(r, vdot[own:] - xdot), ca.vertcat(f, xdot)
-            M, R = ca.diagcat(M, ca.SX.eye(len(places))), ca.vertcat(R, ca.SX(len(places), m))
+            M = ca.blockcat(M, ca.SX(own, len(places)), -ca.jacobian(xdot, vdot[:own]), ca.SX.eye(len(places)))
+            R = ca.vertcat(R, -ca.jacobian(xdot, forces))
             r, f, excess, M, R, power = at_states(model, places, v[own:], [r, f, excess, M, R, power])
         slopes = ca.vertsplit(ca.jacobian(ca.vertcat(r, excess), q), [0, n, n + m])
         D = ca.SX.sym("D", n)
@@ -187,7 +191,8 @@ class NewtonUnknowns:
 def first_accelerations(model: Model, layout: Layout) -> Quantity:
     """`vdot` of the formulation and multipliers from the equations of motion at a state of the tree, and the power.
 
-    They are solved as in forward dynamics: in fewer operations than Newton's matrix would take.
+    Last what the rates of states read of the answer. They are solved as in forward dynamics: in fewer operations than
+    Newton's matrix would take.
     """
     n, m, rows, formulation = layout.nv, layout.multipliers[0], layout.rows, layout.formulation
     shapes: dict[str, Shape] = {"t": (), "q": (model.nq,), "v": (model.nv,), "tau": (model.nv,)}
@@ -196,13 +201,16 @@ def first_accelerations(model: Model, layout: Layout) -> Quantity:
         if layout.laws:
             at = law_motion_at(model, formulation, rows, inputs)
             power = entering_power(at.parts, inputs["tau"], rows, at.lam) + at.power
-            vdot, lam, x, power = at.at(law_forces(at), [at.vdot, at.lam, at.x, power])
-            return [vdot, stack(lam, x), power]
+            found = [at.vdot, at.lam, at.x, power, at.solution.column(sights)]
+            vdot, lam, x, power, read = at.at(law_forces(at), found)
+            return [vdot, stack(lam, x), power, read]
         parts = parts_at(model, formulation, inputs)
         vdot, lam = formulation.solve(parts, rows)
-        return [vdot, lam, entering_power(parts, inputs["tau"], rows, lam)]
+        solution = Solution(formulation, parts, rows, vdot, lam, zeros(1, 1, vdot))
+        return [vdot, lam, entering_power(parts, inputs["tau"], rows, lam), solution.column(sights)]
 
-    outputs = (("vdot", fixed(n)), ("lam", fixed(m)), ("P", fixed()))
+    sights = answers_read(model)
+    outputs = (("vdot", fixed(n)), ("lam", fixed(m)), ("P", fixed()), ("y", fixed(size_of(sights))))
     return Quantity("first_accelerations", tuple(shapes), outputs, write=write, shapes=shapes)
 
 

@@ -109,10 +109,11 @@ class AlphaKernels(IntegratorKernels):
         if not self.is_tree:
             q, v = function_of(self.model, into_own(self.model, self.layout.formulation))(x, w, *given.parameters)
         first = function_of(self.model, text.first_accelerations(self.model, self.layout))
-        vdot, lam, power = map(ca.densify, first(t, x, w, *data))
+        vdot, lam, power, y = map(ca.densify, first(t, x, w, *data))
         if self.places:
             p = given.parameters[0]
-            xdot = function_of(self.model, state_rates(self.model))(x, w, t, *given.parameters)
+            read = [y] if y.numel() else []
+            xdot = function_of(self.model, state_rates(self.model))(x, w, t, *read, *given.parameters)
             v, vdot = ca.vertcat(v, *(p[k] for k in self.places)), ca.vertcat(vdot, ca.densify(xdot))
         eta = ca.SX.zeros(self.layout.multipliers[1], 1)
         values: dict[str, Any] = {

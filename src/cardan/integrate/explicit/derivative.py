@@ -240,7 +240,10 @@ class StepDerivatives(ExplicitKernels):
         import casadi as ca
 
         first = int(self.tableau.adaptive)
-        known = [(graphs.all_rates(s.t, s.q, s.v, self._with_states(s, given)), s.a, s.power)] if first else []
+        at = self._with_states(s, given)
+        # rates of states that read reactions are those of the state, not of the stage before the projection
+        rates = graphs.slopes(s.t, s.q, s.v, at)[0] if self.motion.sights else graphs.all_rates(s.t, s.q, s.v, at)
+        known = [(rates, s.a, s.power)] if first else []
         step = Step(s.t, ca.vertcat(s.q, s.x) if self.motion.states else s.q, s.v, s.h, known)
         for i in range(first, self.tableau.stages):
             step.K.append(text.stage(graphs, self.tableau, step, i, given))

@@ -93,17 +93,17 @@ class ExplicitKernels(IntegratorKernels):
 
     @cached_property
     def evaluate(self) -> Kernel:
-        """Accelerations, power and values of the events at a state: `t, q, v, tau, p` to `evaluated`."""
+        """Accelerations, power, rates of states and values of the events at a state: `t, q, v, tau, p` to them."""
         inputs = (*self._ports("t", "q", "v"), *self._data_ports())
 
         def record() -> Any:
             import casadi as ca
 
             graphs, s, given, data = self._symbols()
-            a, power = s.v * 0, s.power * 0  # of a large model by other kernels
+            rates, a, power = s.q * 0, s.v * 0, s.power * 0  # of a large model by other kernels
             if graphs.loop is None:
-                a, power = graphs.accelerations(s.t, *graphs.near(s.t, s.q, s.v, given), given)
-            values = replace(s, a=a, power=power, g=self._events(s.t, s.q, s.v, given))
+                rates, a, power = graphs.slopes(s.t, *graphs.near(s.t, s.q, s.v, given), given)
+            values = replace(s, a=a, power=power, xdot=rates[self.model.nq :], g=self._events(s.t, s.q, s.v, given))
             return ca.Function("evaluate", [s.t, s.q, s.v, *data], [getattr(values, name) for name in self.evaluated])
 
         return self._kernel("evaluate", inputs, self._ports(*self.evaluated), record)
@@ -118,7 +118,7 @@ class ExplicitKernels(IntegratorKernels):
     @cached_property
     def stepped(self) -> tuple[str, ...]:
         """Parts of the state that a single step changes."""
-        return self._present("t", "q", "v", "x", "a", "work", "power", "g")
+        return self._present("t", "q", "v", "x", "a", "work", "power", "g", "xdot")
 
     @property
     def located(self) -> tuple[str, ...]:
@@ -128,7 +128,7 @@ class ExplicitKernels(IntegratorKernels):
     @cached_property
     def evaluated(self) -> tuple[str, ...]:
         """Parts of the state that follow from time, position and velocity."""
-        return self._present("a", "power", "g")
+        return self._present("a", "power", "g", "xdot")
 
     @property
     def control(self) -> tuple[str, ...]:
@@ -145,6 +145,8 @@ class ExplicitKernels(IntegratorKernels):
             absent |= {*LOW}
         if not self.motion.states:
             absent |= {"x"}
+        if not self.motion.sights:
+            absent |= {"xdot"}
         return tuple(name for name in names if name not in absent)
 
     @property
@@ -155,6 +157,7 @@ class ExplicitKernels(IntegratorKernels):
             "q": nq,
             "v": nv,
             "x": len(self.motion.states),
+            "xdot": len(self.motion.states),
             "a": nv,
             "g": events,
             "g_lo": events,
@@ -174,6 +177,7 @@ class ExplicitKernels(IntegratorKernels):
 
         shapes = self._shapes
         left_out = (*(() if self.paired else LOW), *(() if self.motion.states else ("x",)))
+        left_out += () if self.motion.sights else ("xdot",)
         state = ExplicitState(
             *(ca.SX(0, 1) if name in left_out else ca.SX.sym(name, *(shapes[name] or (1,))) for name in STATE)
         )
@@ -199,7 +203,7 @@ class ExplicitKernels(IntegratorKernels):
         # the first stage of a method that controls its error is the last one of the step before
         power = s.power if self.motion.carries_power else given.power(s.v)
         at = given.with_states(s.x, self.motion.states)
-        known = (graphs.all_rates(s.t, s.q, s.v, at), s.a, power) if first else None
+        known = (graphs.first_rates(s, at), s.a, power) if first else None
         y = ca.vertcat(s.q, s.x) if self.motion.states else s.q
         if graphs.forward.n_instructions() * (tableau.stages - first) <= UNROLLED:
             step = Step(s.t, y, s.v, h, [known] if known else [], low)
@@ -260,6 +264,7 @@ class ExplicitKernels(IntegratorKernels):
             after.x = s.x if new.x is None else new.x
             if self.tableau.adaptive:
                 after.a, after.power = step.K[-1][1:]
+                after.xdot = step.K[-1][0][self.model.nq :] if self.motion.sights else s.xdot
             after.g = self._events(after.t, new.q, new.v, at)
             return [getattr(after, name) for name in self.stepped], ca.SX(0)
 
@@ -384,7 +389,8 @@ class ExplicitStepper(BatchStepper):
 
     def _no_accelerations(self, B: int) -> States:
         """Zeros for the accelerations and the power of B systems."""
-        return {"a": np.zeros((B, self.model.nv)), "power": np.zeros(B)}
+        found = {"a": np.zeros((B, self.model.nv)), "power": np.zeros(B)}
+        return found | ({"xdot": np.zeros((B, len(self.motion.states)))} if self.motion.sights else {})
 
     def _by_step_of_no_length(self) -> States | None:
         """Accelerations and power at the states, from a step that leads nowhere; None where another kernel must.

@@ -52,7 +52,7 @@ def event_values(
     import casadi as ca
 
     own = users_events(events)
-    values = trace_events(model, own)(t, q, v, *parameters) if own else ca.SX(0, 1)
+    values = trace_events(model, own)(t, q, v, tau, *parameters) if own else ca.SX(0, 1)
     if len(own) == len(events):
         return values
     graph = function_of(model, law_events(model, formulation, rows))

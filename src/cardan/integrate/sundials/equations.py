@@ -35,7 +35,7 @@ from cardan.formulation.law_motion import LawMotion
 from cardan.formulation.modes import law_forces, mode_equations, modes_of
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
 from cardan.formulation.spatial import SPATIAL
-from cardan.formulation.state_rates import state_rates
+from cardan.formulation.state_rates import answers_read, rates_of_states, state_rates
 from cardan.integrate.kernel import EVENT_KERNELS, Layout, at_states, layout_of, rates_facts
 from cardan.integrate.whole import Columns
 from cardan.machines.ufunc.kernel import Kernel
@@ -122,16 +122,19 @@ def explicit_rates(model: Model) -> Quantity:
     n, free = model.nq + model.nv + len(states) + 1, model
     shapes: dict[str, Shape] = {"t": (), "y": (n,), "tau": (model.nv,)}
     plain = tree_quantity(SPATIAL, "forward_dynamics")
-    forward = plain if model.is_plain else motion_and_power(model, SPATIAL, ())
+    sights = answers_read(model)
+    is_plain = model.is_plain and not sights
+    forward = plain if is_plain else motion_and_power(model, SPATIAL, (), sights)
 
     def write(model: Model, s: Inputs) -> list[Matrix]:
         v = s["y"][model.nq : model.nq + model.nv]
         state = {"q": s["y"][: model.nq], "v": v, "tau": s["tau"], "t": s["t"]}
         found = forward.graph(model, {name: state[name] for name in forward.inputs})
-        a, P = (found[0], dot(state["tau"], state["v"])) if model.is_plain else found
+        a, P, *read = (found[0], dot(state["tau"], state["v"])) if is_plain else found
         if not states:
             return [stack(tree_rates(model, state["q"], state["v"]), a, P)]
-        rates = state_rates(free).graph(model, {name: state[name] for name in ("q", "v", "t")})[0]
+        given = {name: state[name] for name in ("q", "v", "t")} | dict(zip(("y",), read, strict=False))
+        rates = state_rates(free).graph(model, given)[0]
         ydot = stack(tree_rates(model, state["q"], state["v"]), a, rates, P)
         return at_states(free, states, s["y"][n - 1 - len(states) : n - 1], [ydot])
 
@@ -248,8 +251,9 @@ class DaeGraphs:
         s |= {} if of.formulation.in_tree else {"about": ca.SX.sym("about", model.nq)}
         parts = parts_of(written, layout, s)
         if layout.states:
-            tree = tree_state(written, of.formulation, s["y"][:nq], s["y"][nq : nq + nv], s.get("about", s["t"]))
-            s["xdot"] = state_rates(model).graph(written, {"q": tree[0], "v": tree[1], "t": s["t"]})[0]
+            lam, place = s["y"][nq + nv : nq + nv + len(of.rows)], {**s, "q": s["y"][:nq], "v": s["y"][nq : nq + nv]}
+            unknowns = (s["yp"][nq : nq + nv], lam, s["y"][layout.laws])
+            s["xdot"] = rates_of_states(model, parts, of.formulation, of.rows, place, unknowns)
         F, stabiliser = at_states(model, layout.states, s["y"][layout.x], [*implicit_of(layout, parts, s)])
         last = (s["tau"], *([s["about"]] if "about" in s else []), *([p] if model.parameters else []))
         q, v = s["y"][:nq], s["y"][nq : nq + nv]

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest, no_attribute
-from cardan.functions.constraints import require_axes
 from cardan.lazy import cached_property
 from cardan.model.html import html_table
 from cardan.model.model import Model
+from cardan.model.sight import require_axes
 from cardan.model.values import floats, one, shown
 from cardan.results.figure import FigureOutput
 from cardan.results.trajectory import files
@@ -422,11 +422,11 @@ class Trajectory:
         """What a notebook offers after `run["`."""
         return self.names()
 
-    def _sampled(self, name: str) -> np.ndarray:
-        """What named quantities are part of, computed once."""
+    def _sampled(self, name: str, of: Any = None) -> np.ndarray:
+        """What named quantities are part of, computed once, as the table says or by `of` the sampled states."""
         key = f"sampled {name}"
         if key not in self._computed:
-            self._computed[key] = frozen(self._over_samples(name, SAMPLED[name]))
+            self._computed[key] = frozen(self._over_samples(name, of or SAMPLED[name]))
         found: np.ndarray = self._computed[key]
         return found
 
@@ -549,6 +549,13 @@ class Trajectory:
         w, R = twist[..., :3], self.poses[..., b, :3, :3]
         a = rate[..., 3:] + np.cross(rate[..., :3], p) + np.cross(w, twist[..., 3:] + np.cross(w, p))
         return (R @ a[..., None])[..., 0]
+
+    def angular_acceleration(self, body: str) -> np.ndarray:
+        """Angular acceleration (..., n, 3), rad/s^2, ground axes, of a body or frame."""
+        b, _ = self._point(body, (0.0, 0.0, 0.0))
+        if b < 0:
+            return np.where(self.valid[..., None], np.zeros(3), np.nan)
+        return (self.poses[..., b, :3, :3] @ self.quantity("body_accelerations")[..., b, :3, None])[..., 0]
 
     def angular_velocity(self, body: str) -> np.ndarray:
         """Angular velocity (..., n, 3), rad/s, ground axes, of a body or frame."""
