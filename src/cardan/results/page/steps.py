@@ -69,7 +69,7 @@ def step_of(thing: Model | Trajectory, model: Model) -> float:
 
 
 def update_programs(model: Model) -> dict[str, tuple[float, Program]]:
-    """Programs `t, q, v, tau, p` to `p` that give sampled variables their next values, with their intervals, s, by name."""
+    """Programs `t, q, v, tau, p` to `p` that give sampled variables their next values; with their intervals, s."""
     found = {}
     for k, (every, variables, _) in enumerate(sampled_variables(model)):
         found[f"update {k}"] = every, _update(model, variables, f"update {k}")
