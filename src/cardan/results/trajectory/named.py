@@ -451,9 +451,9 @@ def measured_state(run: Trajectory, j: int) -> tuple[np.ndarray, np.ndarray]:
     q, v = column[..., at : at + kind.nq].copy(), column[..., at + kind.nq : at + kind.nq + kind.nv]
     time = np.broadcast_to(run.time, run.valid.shape)
     if kind.nq == kind.nv:
-        for k, unit in enumerate(kind.q_units):
-            if unit == "rad":
-                q[..., k] = _counting_turns(time, q[..., k], v[..., k])
+        for k, period in enumerate(kind.periods):
+            if period:
+                q[..., k] = _counting_turns(time, q[..., k], v[..., k], period)
     else:
         e = q[..., -4:]
         turned = (e[..., 1:, :] * e[..., :-1, :]).sum(axis=-1) < 0
@@ -461,8 +461,8 @@ def measured_state(run: Trajectory, j: int) -> tuple[np.ndarray, np.ndarray]:
     return q, v
 
 
-def _counting_turns(t: np.ndarray, angle: np.ndarray, rate: np.ndarray) -> np.ndarray:
+def _counting_turns(t: np.ndarray, angle: np.ndarray, rate: np.ndarray, period: float) -> np.ndarray:
     """Angles (..., n) that follow their rate from sample to sample; as measured they jump by whole turns."""
     guess = np.diff(t, axis=-1) * (rate[..., 1:] + rate[..., :-1]) / 2
-    turns = np.round((guess - np.diff(angle, axis=-1)) / (2 * np.pi))
-    return np.concatenate([angle[..., :1], angle[..., 1:] + 2 * np.pi * np.cumsum(turns, axis=-1)], axis=-1)
+    turns = np.round((guess - np.diff(angle, axis=-1)) / period)
+    return np.concatenate([angle[..., :1], angle[..., 1:] + period * np.cumsum(turns, axis=-1)], axis=-1)
