@@ -311,6 +311,8 @@ def _elements(model: Model) -> tuple[DrawnElement, ...]:
             end = BodyPoint(joint.child, joint.child_at.position)
             found.append(DrawnElement(force.name, mark, (end,), force.on[0]))
             continue
+        if mark == "contact":  # where it acts depends on the pose
+            continue
         points = [given[name] for name in ("at", "at1", "at2") if name in given]
         on = force.on
         if len(points) == 1 and "at" in given:
