@@ -45,8 +45,8 @@ def sliding(f: Friction, u: Matrix, d: Matrix) -> tuple[Matrix, Matrix]:
     along = dot(d[rows], u[rows])
     if len(rows) == 1:
         return ca.fmax(along, 2 * AT_REST), d[rows]
-    speed = ca.sqrt(ca.sumsqr(u[rows]) + AT_REST**2)
-    return ca.fmax(along, 2 * AT_REST), where(along > 0, u[rows] / speed, d[rows])
+    ahead = u[rows] + AT_REST * d[rows]  # a direction of length 1 at rest, too
+    return ca.fmax(along, 2 * AT_REST), where(along > 0, ahead / ca.sqrt(ca.sumsqr(ahead)), d[rows])
 
 
 def law_forces(motion: LawMotion) -> Matrix:

@@ -12,7 +12,7 @@ from cardan.model.body import Frame, Joint
 from cardan.model.constraint import Constraint
 from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.controller import Controller
-from cardan.model.field import FUNCTIONS, TABLE, dimensions, each, frozen, not_negative
+from cardan.model.field import FUNCTIONS, LIMIT, TABLE, Field, dimensions, each, frozen, not_negative
 from cardan.model.force import (
     BUSHING,
     DAMPER,
@@ -33,7 +33,7 @@ from cardan.model.joint import NUMBERED, Kind
 from cardan.model.law import CONTACT, STICKING, STOP, rates_together
 from cardan.model.lock import LATCHES, LOCK
 from cardan.model.pose import numbers
-from cardan.model.rotation_stop import ROTATION_STOP
+from cardan.model.pose_stop import POSITION_STOP, ROTATION_STOP, has_quaternion
 from cardan.model.table import Table
 from cardan.model.tree import GROUND
 
@@ -227,7 +227,8 @@ class Elements:
             name: unique among forces, motions and couplings.
             on: a joint, or one of its coordinates, "A[1]"; or, with `gap`, the bodies that it depends on.
             gap: `gap(t, poses, twists)` returns the gap (m) from time and poses of the bodies, as in `user_force`.
-            lower: least coordinate of the joint, rad or m; of one with several a number, or None, for each.
+            lower: least coordinate of the joint, rad or m; of one with several a number, or None, for each; of a free
+                joint those of its position.
             upper: its largest coordinate.
             angle: largest angle of the whole rotation, rad.
             swing: largest angle between `axis` on the parent and `axis` on the child, rad: a cone.
@@ -246,6 +247,11 @@ class Elements:
             raise ModelError(
                 f"stop {name!r}: {min(turning)} is of a rotation; give lower, upper or gap to another stop"
             )
+        positions = self._positions(f"stop {name!r}", on, more) if gap is None else None
+        if positions is not None:
+            joint, limits = positions
+            rest = {what: value for what, value in more.items() if what not in ("lower", "upper")}
+            return self.force(name, POSITION_STOP, joint, restitution=restitution, **limits, **rest)
         if gap is None:
             if not isinstance(on, str):
                 raise ModelError(f"stop {name!r}: a stop between bodies needs a gap, a function of (t, poses, twists)")
@@ -254,6 +260,20 @@ class Elements:
         if lower is not None or upper is not None:
             raise ModelError(f"stop {name!r}: lower and upper are limits of a joint; a gap has the limit 0")
         return self.force(name, CONTACT, on, gap=gap, restitution=restitution, **more)
+
+    def _positions(self, owner: str, on: Any, given: dict[str, Any]) -> tuple[str, dict[str, float]] | None:
+        """Of limits of a free joint, or of its position "F[2]", the joint and the limits by name; else None."""
+        found = NUMBERED.fullmatch(on) if isinstance(on, str) and on not in self._joints else None
+        joint, k = (found[1], int(found[2])) if found else (on, 0)
+        ends = {what: given[what] for what in ("lower", "upper") if what in given}
+        kind = self._joints[joint].kind if isinstance(joint, str) and joint in self._joints else None
+        if kind is None or not ends or k > 2 or kind.nv != 6 or not has_quaternion(kind):
+            return None
+        limits: dict[str, float] = {}
+        for what, value in ends.items():
+            read = Field(form=LIMIT).read(owner, what, value, 1 if found else 3)[what]
+            limits |= {f"{'xyz'[k + i]}_{what}": float(x) for i, x in enumerate(read) if np.isfinite(x)}
+        return joint, limits
 
     def contact(
         self, name: str, bodies: str | Sequence[str], *, gap: Callable[..., Any],
