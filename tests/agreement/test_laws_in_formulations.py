@@ -45,6 +45,40 @@ def test_a_run_loses_what_friction_takes():
     np.testing.assert_allclose(np.abs(run["fC.force"][slides]), 0.3 * 0.2 * reaction[slides], rtol=1e-9)
 
 
+def hit_four_bar() -> cd.Model:
+    """A four-bar that sticks, slides with friction by the reaction of a pin, and hits a stop."""
+    m = cd.Mechanism("hit", gravity=(0, -9.81, 0))
+    for name, length in (("crank", 1.0), ("coupler", 3.0), ("rocker", 2.5)):
+        m.body(name, mass=length, com=(length / 2, 0, 0), inertia=cd.inertia.rod(length, length))
+    m.joint("A", cd.Revolute(), m.ground, "crank", start=0.5)
+    m.joint("B", cd.Revolute(), "crank", "coupler", at=(1, 0, 0), start=0.2)
+    m.joint("D", cd.Revolute(), m.ground, "rocker", at=(3, 0, 0), start=1.5)
+    m.joint("C", cd.Revolute(), "coupler", "rocker", at=(3, 0, 0), child_at=(2.5, 0, 0))
+    m.friction("fA", "A", coulomb=2.0, static=3.0, stribeck=0.5, stick=True)
+    m.friction("fC", "C", coefficient=0.3, radius=0.2, stick=True)
+    m.stop("end", "A", lower=-2.5, restitution=0.4)
+    return m.build()
+
+
+def test_implicit_methods_agree_with_an_explicit_one_in_all_coordinates():
+    """Impact, friction by a reaction, and reversal where the joint of the loop is at rest but the mechanism is not."""
+    model = hit_four_bar()
+    exact = cd.simulate(model, 2.0, assemble=True, samples=11, rtol=1e-11, atol=1e-13)
+    assert [event.name for event in exact.events] == ["fC: sliding", "end: lower", "fA: sliding"]
+    runs = [("gear", name) for name in ("spatial", "absolute", "relative")]
+    for method, name in (*runs, ("alpha", "spatial"), ("alpha", "points")):
+        step, bound = ({"step": 2e-3}, 4e-4) if method == "alpha" else ({}, 1e-5)
+        run = cd.simulate(model, 2.0, assemble=True, samples=11, formulation=name, method=method, **step)
+        assert [event.name for event in run.events] == [event.name for event in exact.events]
+        np.testing.assert_allclose(run.q, exact.q, atol=bound, err_msg=f"{method} {name}")
+        times = [[event.time for event in r.events] for r in (run, exact)]
+        np.testing.assert_allclose(*times, atol=bound, err_msg=f"{method} {name}")
+        np.testing.assert_allclose(run.events[1].impulse, exact.events[1].impulse, atol=10 * bound)
+        assert run.statistics["energy_error"] < 10 * bound * exact.energy[0]
+    index1 = cd.simulate(model, 2.0, assemble=True, samples=11, method=cd.Gear(form="index1"))
+    np.testing.assert_allclose(index1.q, exact.q, atol=1e-5)
+
+
 def test_tables_and_laws_in_one_model():
     """A drive by a table, with stops and friction by a reaction, moves as one by the function that it is made of."""
     x = np.linspace(-1, 1, 9)

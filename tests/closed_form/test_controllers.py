@@ -252,7 +252,7 @@ def test_state_in_python_is_refused():
         (lambda s: 0.0, {"states": {"integral": 0.0}}, r"controller 'c': its law returns no rate of state 'integral'"),
         (lambda s: (0.0, {"i": 0.0}), {}, r"controller 'c': its law returns a rate of 'i', which is no state"),
         (lambda s: {"z": 1.0}, {}, r"controller 'c': it does not act on 'z'"),
-        (lambda s: s.reaction("x")[0], {}, r"controller 'c': the reaction of joint 'x'.* algebraic loop"),
+        (lambda s: s.reaction("x")[0], {}, r"controller 'c': its effort on joint 'x'.* algebraic loop"),
         (cd.PID(-1.0), {}, r"controller 'c': kp must not be negative"),
         (cd.PID(1.0, limits=(1.0, -1.0)), {}, r"controller 'c': limits must be"),
         (cd.StateFeedback([[1.0]]), {}, r"controller 'c': K must be \(1, 2\)"),

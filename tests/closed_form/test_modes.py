@@ -52,8 +52,12 @@ def test_at_a_state_the_forces_follow_from_it(ball):
         cd.forward_dynamics(ball, [0.0], [-1.0])
     with pytest.raises(cd.InputError, match=r"'floor: lower' is violated: its gap is -0.1 m"):
         cd.simulate(ball, 1.0, [-0.1])
-    with pytest.raises(cd.InputError, match=r"'gear' knows no hard stops.*'floor'; use 'dormand_prince'"):
-        cd.simulate(ball, 1.0, method="gear")
+
+    class Own(cd.Gear):
+        name, laws = "own", ""
+
+    with pytest.raises(cd.InputError, match=r"'own' knows no hard stops.*'floor'; take a built-in one"):
+        cd.simulate(ball, 1.0, method=Own())
     with pytest.raises(cd.ModelError, match=r"equilibrium: .* 'floor', whose forces depend"):
         cd.equilibrium(ball)
 
@@ -110,7 +114,7 @@ def puck() -> cd.Model:
 def test_a_puck_slides_straight_until_it_stops_and_bounces_with_friction(puck):
     run = cd.simulate(puck, 1.0, v0=[1.0, 0.5, 0.0], samples=3)
     speed, mu = np.hypot(1.0, 0.5), 0.3
-    assert run.events[0].time == pytest.approx(speed / mu / G, rel=1e-9)
+    assert run.events[0].time == pytest.approx(speed / mu / G, abs=1.01e-7 / mu / G)  # 1e-7 m/s counts as rest
     np.testing.assert_allclose(run.q[-1], np.array([1.0, 0.5, 0.0]) * speed / 2 / mu / G, atol=1e-9)
     thrown = cd.simulate(puck, 1.0, [0.0, 0.0, 0.2], [3.0, -4.0, 0.0], samples=3)
     down = np.sqrt(2 * G * 0.2)

@@ -204,7 +204,7 @@ def test_bad_variables_and_inputs_are_refused():
         with pytest.raises(cd.CardanError, match=words):
             cd.simulate(model, 0.1, inputs=inputs)
     for rate, words in (
-        (lambda s: s["missing"], "'x'.*'missing' is not free"), (lambda s: [1.0, 2.0], "'x'.*1 numbers, got 2"),
+        (lambda s: s["missing"], "'x'.*'missing' is not a variable"), (lambda s: [1.0, 2.0], "'x'.*1 numbers, got 2"),
         (lambda s: np.random.default_rng().random() * s.t, "'x'.*another one each time"),
         (lambda s: "no", "'x'.*expression"),
     ):  # fmt: skip

@@ -49,6 +49,70 @@ def pendulum() -> tuple[cd.Model, np.ndarray, np.ndarray]:
     return m.build().free("rod.mass", "gravity"), np.array([2.0]), np.array([0.1])
 
 
+def servo(**more: Any) -> cd.Mechanism:
+    """A mass on a slide with a spring, and a PID whose numbers are variables; `more` of the controller."""
+    m = cd.Mechanism("servo", gravity=(0, 0, -9.81))
+    m.body("mass", mass=2.0, inertia=cd.inertia.sphere(2.0, 0.1))
+    m.joint("x", cd.Prismatic(axis=(1, 0, 0)), "ground", "mass")
+    m.torsion("spring", "x", stiffness=30.0)
+    m.variable("goal", 0.4, linear=True)
+    m.variable("gain", 8.0)
+
+    def law(s: Any) -> Any:
+        e = s["goal"] - s.coordinate("x")
+        rate = 3.0 * e - 0.2 * s["sum"] ** 3
+        change = s["sum"] + 0.07 * rate if "every" in more else rate
+        return s["gain"] * e + s["sum"] - 4.0 * s.rate("x"), {"sum": change}
+
+    m.controller("pid", ["x"], law, states={"sum": 0.3}, **more)
+    return m
+
+
+def with_states() -> tuple[cd.Model, np.ndarray, np.ndarray]:
+    """A controller with an integral."""
+    return servo().build().free("mass.mass"), np.array([0.1]), np.array([0.5])
+
+
+def with_samples() -> tuple[cd.Model, np.ndarray, np.ndarray]:
+    """The same at its own rate, late."""
+    return servo(every=0.07, delay=0.14).build(), np.array([0.1]), np.array([0.5])
+
+
+def with_stops() -> tuple[cd.Model, np.ndarray, np.ndarray]:
+    """The same with friction that sticks, between stops."""
+    m = servo()
+    m.friction("rubs", "x", coulomb=1.5, static=2.0, stick=True)
+    m.stop("wall", "x", lower=-0.1, upper=0.25, restitution=0.6)
+    model = m.build().free("rubs.coulomb", "rubs.static", "wall.restitution", "wall.upper")
+    return model, np.array([0.1]), np.array([1.5])
+
+
+def rod() -> tuple[cd.Model, np.ndarray, np.ndarray]:
+    """A rod that falls on its tip, which slides."""
+    m = cd.Mechanism("rod", gravity=(0, 0, -9.81))
+    for name in ("along", "up"):
+        m.body(name, mass=0.1)
+    m.body("rod", mass=1.0, inertia=np.diag([1e-3, 1 / 3, 1 / 3]))
+    m.joint("x", cd.Prismatic(axis=(1, 0, 0)), "ground", "along")
+    m.joint("z", cd.Prismatic(axis=(0, 0, 1)), "along", "up")
+    m.joint("turn", cd.Revolute(axis=(0, 1, 0)), "up", "rod")
+    tip = ca.DM([-1.0, 0.0, 0.0])
+    m.contact(
+        "tip", ["rod"], gap=lambda t, P, T: (P[0].position + P[0].rotation @ tip)[2], friction=0.2, restitution=0.4,
+        tangent=lambda t, P, T: (P[0].rotation @ (T[0][3:] + ca.cross(T[0][:3], tip)))[0],
+    )  # fmt: skip
+    model = m.build().free("tip.coefficient", "tip.restitution", "rod.mass", "gravity")
+    return model, np.array([0.0, np.sin(1.1) + 0.05, -1.1]), np.array([1.0, 0.3, 0.1])
+
+
+def kicked() -> tuple[cd.Model, np.ndarray, np.ndarray]:
+    """A four-bar that turns."""
+    m = mechanisms.four_bar()
+    m.variable("kick", 0.5)
+    model = m.build().free("coupler.mass", "B.at")
+    return (model, *cd.assemble(model, None, {"A": 3.0}))
+
+
 def values_at(model: cd.Model, p: np.ndarray) -> cd.Model:
     return model.at({x.name: p[model.parameters.slice_of(x.name)].reshape(x.shape) for x in model.parameters})
 
@@ -91,14 +155,36 @@ STOP = cd.Event("stop", lambda s: s.q[0] - 0.5 + 0.1 * s.t, direction=-1)
 NOTED = cd.Event("noted", lambda s: s.q[0] + 0.3 * s.v[0] - 1.5, action="record")
 RAISED = cd.Event("raised", lambda s: s.position("coupler")[1] - 0.36 + 0.01 * s.v[1], direction=1)
 PASSED = cd.Event("passed", lambda s: s.q[2] - 1.555 + 0.002 * s.v[1] - 0.01 * s.t, action="record")
+KICK = cd.Event(
+    "kick", lambda s: s.coordinate("A") - s["kick"] - 0.9,
+    then=lambda s: cd.Change(
+        {"A": s.rate("A") * s["kick"] + s.coordinate("B") * s.t},
+        {"coupler.mass": 1.5 * s["coupler.mass"] + s["kick"] * s.rate("D")},
+    ),
+)  # fmt: skip
+NEAREST = cd.Event("nearest", KICK.when, then=lambda s: cd.Change(v=s["kick"] * s.v + s.q))
+RAMP = {"goal": ([0.05, 0.31], [0.1, 0.9])}
 CASES: dict[str, tuple[Any, float, dict[str, Any]]] = {
     "loop, samples inside steps": (four_bar, 0.5, {"method": "rk4", "step": 0.021}),
     "loop with feedback": (four_bar, 0.1, {"method": cd.SemiImplicitEuler(baumgarte=20.0), "step": 0.002}),
     "a quaternion": (top, 0.3, RK4),
     "time and a break": (pendulum, 0.5, {**RK4, "breaks": [0.2]}),
     "stops of some loops, after another event": (four_bars, 1.0, {**RK4, "events": [PASSED, RAISED]}),
+    "states": (with_states, 0.5, {"method": "rk4", "step": 0.021}),
+    "states, and an event": (with_states, 0.6, {**RK4, "events": [cd.Event("sum", lambda s: s["pid.sum"] - 0.55)]}),
+    "samples and inputs over time": (with_samples, 0.6, {**RK4, "inputs": RAMP}),
+    "stops and friction": (with_stops, 0.9, RK4),
+    "a contact with friction": (rod, 0.27, RK4),
+    "a change in a loop": (kicked, 0.4, {**RK4, "events": [KICK]}),
+    "nearest rates in a loop": (kicked, 0.4, {**RK4, "events": [NEAREST]}),
     "recorded event": (pendulum, 1.0, {**RK4, "events": [NOTED]}),
 }
+
+
+LAWS = {case: set() for case in CASES} | {
+    "stops and friction": {"rubs: sliding", "wall: upper"}, "a contact with friction": {"tip: gap"}
+}  # fmt: skip
+LAWS_AND_STATES = list(CASES)[list(CASES).index("states") : -1]
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -110,14 +196,15 @@ def test_against_differences_of_the_same_steps(case: str) -> None:
         return cd.simulate(model, duration, q, v, samples=4, assemble=model.has_rows, **how, **more)
 
     found = run(model, q, v, sensitivities=NAMES)
-    assert {event.name for event in found.events} == {event.name for event in how.get("events", ())}
+    assert {event.name for event in found.events} == {event.name for event in how.get("events", ())} | LAWS[case]
     agree(found)
-    for name in ("q0", "v0", "parameters"):
+    every = range(min(model.parameters.size, 4) if case in LAWS_AND_STATES else 1)
+    for name, k in (("q0", 0), ("v0", 0), *(("parameters", k) for k in every)):
         own = found.sensitivity[name]
-        wanted = difference(model, run, q, v, name, 0, 1e-4)
-        size = max(1.0, np.abs(own.v[found.valid, :, 0]).max())
-        for mine, other in zip((own.q[..., 0], own.v[..., 0], own.t[..., 0]), wanted, strict=True):
-            assert np.abs(mine - other)[found.valid].max() <= 1e-10 * size, name
+        wanted = difference(model, run, q, v, name, k, 1e-4)
+        size = max(1.0, np.abs(own.v[found.valid, :, k]).max())
+        for mine, other in zip((own.q[..., k], own.v[..., k], own.t[..., k]), wanted, strict=True):
+            assert np.abs(mine - other)[found.valid].max() <= 1e-10 * size, (name, k)
 
 
 def test_steps_that_a_tolerance_chose_against_differences_with_the_same_steps() -> None:

@@ -213,6 +213,9 @@ MUTANTS: list[Mutant] = [
     *changes(
         "formulation/law_motion.py", "closed_form/test_modes.py agreement/test_laws_in_formulations.py",
         ("return dot(self.x, self.rows.J @ self.parts.rates)", "return 0 * dot(self.x, self.rows.J @ self.parts.rates)", "friction's work is not in the energy balance"),
+    ),
+    *changes(
+        "formulation/solution.py", "closed_form/test_modes.py agreement/test_laws_in_formulations.py",
         ("every[row] = self.lam[k]", "every[row] = 0 * self.lam[k]", "reactions that press friction without those of loops"),
     ),
 ]  # fmt: skip

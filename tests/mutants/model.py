@@ -20,8 +20,15 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "model/controller.py", "closed_form/test_controllers.py",
-        ("if sights != others or first.serialize() != again.serialize():", "if False:", "a law with random numbers is recorded"),
+        ("if first.sights != again.sights or first.function.serialize() != again.function.serialize():", "if False:", "a law with random numbers is recorded"),
+    ),
+    *changes(
+        "model/sight.py", "closed_form/test_controllers.py",
         ("for full in (f\"{self._owner}.{name}\", name):", "for full in (name,):", "own states have no short names"),
+    ),
+    *changes(
+        "model/controller.py", "closed_form/test_signals.py",
+        ("found |= dict.fromkeys((sight,) if through is None else through)", "found |= dict.fromkeys((sight,))", "feedthrough by a signal is not seen"),
     ),
     *changes(
         "model/held_state.py", "closed_form/test_controllers.py",
@@ -99,7 +106,7 @@ MUTANTS: list[Mutant] = [
         ("return stack(cross(p, f), f)", "return stack(-cross(p, f), f)", "moment of a force backwards"),
         ("stretch = sqrt(dot(d, d) + SMOOTHING) - f[\"length\"]", "stretch = sqrt(dot(d, d) + SMOOTHING)", "energy of a spring without its free length"),
         ("(value[:3], value[3:]) if f[\"follows\"] else (R.T @ value[:3], R.T @ value[3:])", "(value[:3], value[3:])", "a wrench always follows its body"),
-        ("- level * (v / f[\"smoothing\"]).tanh()", "+ level * (v / f[\"smoothing\"]).tanh()", "friction drives"),
+        ("- level * (speed / f[\"smoothing\"]).tanh()", "+ level * (speed / f[\"smoothing\"]).tanh()", "friction drives"),
         ("-(f[\"stiffness\"] * (q - f[\"rest\"])) - f[\"damping\"] * v", "-(f[\"stiffness\"] * q) - f[\"damping\"] * v", "a torsion spring without its rest"),
         ("gdot = ca.jacobian(g, s)", "gdot = 2 * ca.jacobian(g, s)", "rate of a prescribed motion doubled"),
     ),

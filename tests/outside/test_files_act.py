@@ -133,3 +133,61 @@ def test_other_words(given, words, robot: Path) -> None:
     with pytest.raises(InputError) as caught:
         cd.load(robot, **given)
     assert words in str(caught.value)
+
+
+BALL = """<mujoco><compiler angle="radian"/><option timestep="1e-4" integrator="RK4"/>
+  <worldbody><body name="b"><joint name="j" type="ball" range="0 0.7"/>
+    <inertial pos="0.3 0 0.05" mass="2" fullinertia="0.02 0.03 0.04 0 0 0"/></body></worldbody>
+</mujoco>"""
+
+
+def test_a_ball_joint_comes_to_rest_at_the_limit_of_its_angle(tmp_path: Path) -> None:
+    """The fall to the limit is MuJoCo's; there MuJoCo gives way a little, and carries the same moment."""
+    (tmp_path / "b.xml").write_text(BALL)
+    model, theirs = cd.load(tmp_path / "b.xml", limits="hard"), mujoco.MjModel.from_xml_string(BALL)
+    assert model.lawful_rows.names == ["j stop: angle"] and not any("limit" in loss for loss in model.losses)
+    assert any("limits of 1 joint" in loss for loss in cd.load(tmp_path / "b.xml").losses)
+    run = cd.simulate(model, 4.0, v0=[0.0, 0.0, 0.4], samples=5, rtol=1e-10)
+    hit, data = run.events[0], mujoco.MjData(theirs)
+    data.qvel[:] = 0.0, 0.0, 0.4
+    while data.time < hit.time - 2e-4:
+        mujoco.mj_step(theirs, data)
+    same = cd.simulate(model, data.time, v0=[0.0, 0.0, 0.4], samples=2, rtol=1e-10)
+    np.testing.assert_allclose(data.qvel, same.v[-1], atol=1e-6)
+    np.testing.assert_allclose(data.qpos, same.q[-1], atol=1e-6)
+    # then it slides along the limit for ever; with a damper it rests at the lowest point
+    damped = BALL.replace('range="0 0.7"', 'range="0 0.7" damping="1"')
+    (tmp_path / "b.xml").write_text(damped)
+    model, theirs = cd.load(tmp_path / "b.xml", limits="hard"), mujoco.MjModel.from_xml_string(damped)
+    run = cd.simulate(model, 12.0, v0=[0.0, 0.0, 0.4], samples=2)
+    theirs.opt.timestep, data = 1e-3, mujoco.MjData(theirs)
+    data.qvel[:] = 0.0, 0.0, 0.4
+    mujoco.mj_step(theirs, data, 12000)
+    assert np.abs(run.v[-1]).max() < 1e-6 and np.abs(data.qvel).max() < 1e-6
+    assert run["j stop.gap"][-1] == pytest.approx(0.0, abs=1e-9) and data.ncon == 0 and data.nefc == 1
+    np.testing.assert_allclose(data.qpos, run.q[-1], atol=0.02)
+    assert data.efc_force[0] == pytest.approx(run["j stop.force"][-1], rel=0.02)
+    for name in ("c.xml", "c.yaml"):
+        assert not [loss for loss in cd.save(model, tmp_path / name) if "stop" in loss or "damping" in loss]
+        again = cd.load(tmp_path / name, **({"limits": "hard"} if name == "c.xml" else {}))
+        assert again.lawful_rows == model.lawful_rows and again.forces[0].numbers["viscous"][0] == 1.0
+    soft = cd.load(tmp_path / "b.xml", limits="spring")
+    rest = cd.simulate(soft, 12.0, v0=[0.0, 0.0, 0.4], samples=2)
+    np.testing.assert_allclose(rest.q[-1], run.q[-1], atol=0.01)
+
+
+def test_stops_along_the_coordinates_of_a_joint_become_those_of_a_hinge_and_a_slide(tmp_path: Path) -> None:
+    m = cd.Mechanism("sleeve")
+    m.body("b", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    m.joint("A", cd.Cylindrical(axis=(1, 0, 0)), m.ground, "b")
+    m.stop("ends", "A", lower=(-1.0, -2.0), upper=(1.5, 2.5))
+    m.friction("rub", "A[1]", viscous=0.3, coulomb=2.0, stick=True)
+    model = m.build()
+    assert not cd.save(model, tmp_path / "s.xml")
+    again = cd.load(tmp_path / "s.xml", limits="hard", friction="stick")
+    assert sorted(row.unit + row.law.value for row in again.lawful_rows) == sorted(
+        row.unit + row.law.value for row in model.lawful_rows
+    )
+    q, v = np.array([0.2, 0.1]), np.array([0.3, -0.4])
+    np.testing.assert_allclose(cd.forward_dynamics(again, q, v), cd.forward_dynamics(model, q, v), rtol=1e-12)
+    assert [loss for loss in cd.save(model, tmp_path / "s.urdf") if "'ends'" in loss]

@@ -119,7 +119,7 @@ def test_bad_options_are_refused_when_they_are_given(make: Any, words: str) -> N
 
 
 def test_options_are_fixed_and_can_be_replaced() -> None:
-    assert option_names(cd.Gear()) == ("form", "max_order")
+    assert option_names(cd.Gear()) == ("form", "max_order", "impact")
     assert with_options(cd.Gear(), {"form": "index1"}) == cd.Gear(form="index1")
     assert replace(cd.Alpha(), damping=0.5).options == {"damping": 0.5}
     with pytest.raises(FrozenInstanceError):

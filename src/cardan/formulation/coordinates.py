@@ -5,10 +5,14 @@ Angles and quaternions that are measured from poses are taken near a known confi
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from cardan.algebra.linsolve import ldl_factor, ldl_solve
 from cardan.algebra.matrix import Matrix, segment, stack
 from cardan.formulation.elements import loads_at
 from cardan.formulation.formulation import Formulation, Parts, tree_rates
+from cardan.formulation.law_forces import with_law_forces
+from cardan.formulation.law_motion import LawMotion, frictions
 from cardan.formulation.measured_joint import near
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velocity
 from cardan.formulation.spatial import SPATIAL
@@ -17,12 +21,36 @@ from cardan.model.joint import Kind, configuration_rate
 from cardan.model.model import Model
 
 
-def own_equations(model: Model, formulation: Formulation, inputs: Inputs) -> Parts:
-    """The equations at a formulation's own `q`, `v`, under `tau` (nv of the tree), `wrenches`, at time `t`."""
+def own_equations(model: Model, formulation: Formulation, inputs: Inputs, x: Matrix | None = None) -> Parts:
+    """The equations at a formulation's own `q`, `v`, under `tau` (nv of the tree), `wrenches`, at time `t`.
+
+    `x` (m,) are forces of the rows with laws of a model with modes.
+    """
     q, v = inputs["q"], inputs["v"]
     kin = formulation.kinematics(model, q, v, inputs.get("about"))
     wrenches = inputs["wrenches"] if "wrenches" in inputs else type(q)(model.nb, 6)
-    return formulation.equations(model, kin, loads_at(kin, inputs["tau"], wrenches, inputs["t"]))
+    loads = loads_at(kin, inputs["tau"], wrenches, inputs["t"])
+    return formulation.equations(model, kin, loads if x is None else with_law_forces(kin, loads, x))
+
+
+def law_unknowns(
+    model: Model, parts: Parts, formulation: Formulation, kept: Sequence[int], inputs: Inputs,
+    unknowns: tuple[Matrix, Matrix, Matrix],
+) -> LawMotion:  # fmt: skip
+    """The rows with laws at a formulation's own `q`, `v`, of equations whose `vdot`, `lam` and forces x are unknown."""
+    (vdot, lam, x), measured = unknowns, None
+    if not formulation.in_tree and any(f.joint is not None for f in frictions(model)):
+        measured = equations_at_tree(model, formulation, inputs, x)
+    rows = formulation.lawful_rows(parts.kin, parts.loads, vdot.shape[0])
+    return LawMotion(formulation, rows, tuple(kept), x, parts, vdot, lam, measured)
+
+
+def equations_at_tree(model: Model, formulation: Formulation, inputs: Inputs, x: Matrix | None = None) -> Parts:
+    """The same equations at the state of the tree, where reactions of the tree's joints can be read."""
+    q, v = tree_state(model, formulation, inputs["q"], inputs["v"], inputs["about"])
+    kin = formulation.kinematics_of_tree(model, q, v)
+    loads = loads_at(kin, inputs["tau"], type(q)(model.nb, 6), inputs["t"])
+    return formulation.equations(model, kin, loads if x is None else with_law_forces(kin, loads, x))
 
 
 def tree_state(model: Model, formulation: Formulation, q: Matrix, v: Matrix, about: Matrix) -> tuple[Matrix, Matrix]:

@@ -22,6 +22,7 @@ from cardan.formulation.formulation import Formulation, Parts, tangent, tree_rat
 from cardan.formulation.quantity import Inputs, Quantity, Shape
 from cardan.formulation.recursion import Recursion
 from cardan.formulation.response import MANY, Changes, in_stages
+from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.spatial_products import curved_by_recursion, pulled_recursion, pushed_recursion
 from cardan.formulation.tree import TreeFormulation
 from cardan.model.model import Model
@@ -211,6 +212,24 @@ def rest_of_drives(model: Model, formulation: Formulation) -> Quantity:
     shapes = {name: force.input_shape(model, name) for name in force.inputs} | {"lam": (nl,), "y": (model.nv,)}
     outputs = (("rest", lambda model: (model.nv + nl,)),)
     return Quantity("rest_of_drives", tuple(shapes), outputs, write=write, shapes=shapes)
+
+
+def impulse_rest(model: Model) -> Quantity:
+    """`M change - J^T lam` (nv,) and `J y - beta` (nl,), one after the other, at `change`, `y` (nv,) and `lam` (nl,).
+
+    It vanishes where an impulse `J^T lam` changes the rates to `y` by `change`. In the tree's coordinates.
+    """
+    nv, nl = model.nv, len(model.rows)
+    shapes: dict[str, Shape] = {"q": (model.nq,), "change": (nv,), "lam": (nl,), "y": (nv,)}
+    shapes |= {"t": ()} if model.depends_on_time else {}
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        state = {name: x for name, x in inputs.items() if name in ("q", "t")}
+        parts = parts_at(model, SPATIAL, state | {"v": type(inputs["q"])(model.nv, 1)})
+        J = parts.rows.J
+        return [stack(parts.M @ inputs["change"] - J.T @ inputs["lam"], J @ inputs["y"] - parts.rows.beta)]
+
+    return Quantity("impulse_rest", tuple(shapes), (("rest", lambda model: (nv + nl,)),), write=write, shapes=shapes)
 
 
 def _derivative(model: Model, value: Matrix, inputs: Inputs, name: str, chart: str) -> Matrix:

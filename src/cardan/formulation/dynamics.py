@@ -19,6 +19,7 @@ from cardan.formulation.law_motion import LawMotion, law_motion
 from cardan.formulation.modes import law_forces
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed, per_velocity
 from cardan.formulation.recursion import Nodes
+from cardan.formulation.solution import Solution, size_of
 from cardan.formulation.tree import TreeFormulation, stacked_drives
 from cardan.model.force import BodyPose
 from cardan.model.memory import Slot
@@ -26,6 +27,7 @@ from cardan.model.model import Model
 from cardan.model.modes import has_modes
 from cardan.model.plane import in_plane
 from cardan.model.row import RowTable
+from cardan.model.sight import Sight
 from cardan.model.tree import GROUND
 
 if TYPE_CHECKING:
@@ -45,43 +47,64 @@ def law_motion_at(model: Model, formulation: Formulation, rows: Sequence[int], i
     return law_motion(formulation, parts_at(model, formulation, inputs), rows)
 
 
-def solved(
-    model: Model, formulation: Formulation, rows: Sequence[int], inputs: Inputs,
-    write: Callable[[Parts, Matrix, Matrix, Matrix], list[Matrix]],
-) -> list[Matrix]:  # fmt: skip
-    """What `write` makes of the equations at a state, their accelerations and multipliers, and the power of laws.
+def solution_at(
+    model: Model, formulation: Formulation, rows: Sequence[int], inputs: Inputs
+) -> tuple[Solution, Callable[[list[Matrix]], list[Matrix]]]:
+    """The solution of the equations at a state, and what completes values that are read off it.
 
-    Rows with laws act in the modes that the model has as numbers (`model.modes`).
+    Rows with laws act in the modes that the model has as numbers (`model.modes`): their forces are put in.
     """
     if has_modes(model):
         motion = law_motion_at(model, formulation, rows, inputs)
-        return motion.at(law_forces(motion), write(motion.parts, motion.vdot, motion.lam, motion.power))
+        forces: list[Matrix] = []
+
+        def complete(values: list[Matrix]) -> list[Matrix]:
+            if not forces:
+                forces.append(law_forces(motion))
+            return motion.at(forces[0], values)
+
+        return motion.solution, complete
     parts = parts_at(model, formulation, inputs)
-    return write(parts, *formulation.solve(parts, rows), zeros(1, 1, inputs["q"]))
+    none = zeros(1, 1, inputs["q"])
+    return Solution(formulation, parts, tuple(rows), *formulation.solve(parts, rows), none), lambda values: values
+
+
+def solved(
+    model: Model, formulation: Formulation, rows: Sequence[int], inputs: Inputs,
+    write: Callable[[Solution], list[Matrix]],
+) -> list[Matrix]:  # fmt: skip
+    """What `write` makes of the solution of the equations at a state."""
+    solution, complete = solution_at(model, formulation, rows, inputs)
+    return complete(write(solution))
 
 
 def forward_dynamics(model: Model, formulation: Formulation, rows: Sequence[int], loaded: bool) -> Quantity:
     """Accelerations (nv,) of the tree's coordinates."""
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        answer = lambda parts, vdot, lam, power: [formulation.tree_accelerations(parts, vdot)]
-        return solved(model, formulation, rows, inputs, answer)
+        return solved(model, formulation, rows, inputs, lambda own: [own.a])
 
     solves = (formulation, tuple(rows)) if isinstance(formulation, TreeFormulation) and not has_modes(model) else None
     return Quantity("forward_dynamics", load_ports(model, loaded), (("a", per_velocity),), write=write, solves=solves)
 
 
-def motion_and_power(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
-    """Accelerations (nv,) of the tree's coordinates, and the power (W) that enters: `entering_power`."""
+def motion_and_power(
+    model: Model, formulation: Formulation, rows: Sequence[int], sights: Sequence[Sight] = ()
+) -> Quantity:
+    """Accelerations (nv,) of the tree's coordinates, and the power (W) that enters: `entering_power`.
+
+    Then, if there are any, what `sights` read of the answer, one below the other.
+    """
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        def answer(parts: Parts, vdot: Matrix, lam: Matrix, of_laws: Matrix) -> list[Matrix]:
-            entering = entering_power(parts, inputs["tau"], rows, lam) + of_laws
-            return [formulation.tree_accelerations(parts, vdot), entering]
+        def read(own: Solution) -> list[Matrix]:
+            entering = entering_power(own.parts, inputs["tau"], rows, own.lam) + own.power
+            return [own.a, entering, *([own.column(sights)] if sights else [])]
 
-        return solved(model, formulation, rows, inputs, answer)
+        return solved(model, formulation, rows, inputs, read)
 
-    return Quantity("motion_and_power", load_ports(model, False), (("a", per_velocity), ("P", fixed())), write=write)
+    outputs = (("a", per_velocity), ("P", fixed()), *([("read", fixed(size_of(sights)))] if sights else []))
+    return Quantity("motion_and_power", load_ports(model, False), outputs, write=write)
 
 
 def power(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
@@ -169,8 +192,7 @@ def reactions(model: Model, formulation: Formulation, rows: Sequence[int]) -> Qu
     """Wrench (number of joints, 6) of every joint on its child at M, as the mechanism moves under its loads."""
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        answer = lambda parts, vdot, lam, power: [formulation.wrenches(parts, vdot, _every(parts, rows, lam))]
-        return solved(model, formulation, rows, inputs, answer)
+        return solved(model, formulation, rows, inputs, lambda own: [own.wrenches])
 
     return Quantity("reactions", load_ports(model, True), (("f", _per_joint),), write=write)
 
@@ -179,11 +201,7 @@ def motion_and_reactions(model: Model, formulation: Formulation, rows: Sequence[
     """Accelerations (nv,) of the tree's coordinates and wrenches (number of joints, 6) of `reactions`, at once."""
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        def answer(parts: Parts, vdot: Matrix, lam: Matrix, power: Matrix) -> list[Matrix]:
-            wrenches = formulation.wrenches(parts, vdot, _every(parts, rows, lam))
-            return [formulation.tree_accelerations(parts, vdot), wrenches]
-
-        return solved(model, formulation, rows, inputs, answer)
+        return solved(model, formulation, rows, inputs, lambda own: [own.a, own.wrenches])
 
     outputs = (("a", per_velocity), ("f", _per_joint))
     return Quantity("motion_and_reactions", load_ports(model, True), outputs, write=write)
@@ -205,8 +223,7 @@ def multipliers(model: Model, formulation: Formulation, rows: Sequence[int]) -> 
     nl = len(shape_of(model, formulation).labels)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
-        answer = lambda parts, vdot, lam, power: [_every(parts, rows, lam)]
-        return solved(model, formulation, rows, inputs, answer)
+        return solved(model, formulation, rows, inputs, lambda own: [own.every])
 
     return Quantity("multipliers", load_ports(model, False), (("lam", fixed(nl)),), write=write)
 
@@ -310,14 +327,6 @@ def time_port(model: Model) -> tuple[str, ...]:
 def time_of(inputs: Inputs) -> Matrix:
     """Time, zero where it is not an input."""
     return inputs["t"] if "t" in inputs else zeros(1, 1, inputs["q"])
-
-
-def _every(parts: Parts, rows: Sequence[int], lam: Matrix) -> Matrix:
-    """Multipliers of all rows, zero for those left out."""
-    every = type(lam)(len(parts.rows), 1)
-    for k, row in enumerate(rows):
-        every[row] = lam[k]
-    return every
 
 
 def _still(model: Model, inputs: Inputs) -> Inputs:

@@ -68,6 +68,8 @@ def joint_forces(kin: Kinematics, t: Scalar) -> dict[int, Matrix]:
             tau = force.spread(force.law(t, *force.picked(*kin.joint(j))), kin.model.joints[j].kind.nv)
             total[j] = total[j] + tau if j in total else tau
     for controller in kin.model.controllers:
+        if not controller.joints:
+            continue
         for j, tau in zip(controller.joints, controller.efforts(Seen(kin, t)), strict=False):
             total[j] = total[j] + tau if j in total else tau
     return total
@@ -123,7 +125,8 @@ def element_power(kin: Kinematics, t: Scalar) -> Matrix:
         else:
             P = P + _power_on_bodies(force, t, *state)
     for controller in kin.model.controllers:
-        P = P + controller_power(kin, controller, t)
+        if controller.acts:
+            P = P + controller_power(kin, controller, t)
     return P
 
 

@@ -19,6 +19,7 @@ from cardan.errors import ModelError
 from cardan.formulation.formulation import Formulation, Parts
 from cardan.formulation.law_forces import holding_force
 from cardan.formulation.rows import Rows
+from cardan.formulation.solution import Solution
 from cardan.lazy import cached_property
 from cardan.model.law import LawfulElement
 from cardan.model.model import Model
@@ -32,7 +33,8 @@ class LawMotion:
     """A mechanism with forces `x` (m,), symbols, of its rows with laws, at a state; everything is affine in x.
 
     `parts` are the equations with these forces, `rows` the rows with laws, in the formulation's rates. `vdot` and `lam`
-    are what they solve to: the rates' rates, and the multipliers of the rows `kept`.
+    are what they solve to: the rates' rates, and the multipliers of the rows `kept`. `measured` are the same equations
+    from coordinates of the tree, from which reactions follow, None where `parts` are.
     """
 
     formulation: Formulation
@@ -42,6 +44,7 @@ class LawMotion:
     parts: Parts
     vdot: Matrix
     lam: Matrix
+    measured: Parts | None = None
 
     @property
     def model(self) -> Model:
@@ -69,27 +72,20 @@ class LawMotion:
         return self.affine(self.formulation.tree_accelerations(self.parts, self.vdot))
 
     @cached_property
-    def multipliers(self) -> Matrix:
-        """Of all rows of the parts, zero for those left out; affine in x."""
-        every = type(self.lam)(len(self.parts.rows), 1)
-        for k, row in enumerate(self.kept):
-            every[row] = self.lam[k]
-        return every
-
-    @cached_property
-    def wrenches(self) -> Matrix:
-        """Wrenches (number of joints, 6) of all joints on their children at M, affine in x."""
-        return self.formulation.wrenches(self.parts, self.vdot, self.multipliers)
+    def solution(self) -> Solution:
+        """The answer of the mechanism, affine in x."""
+        at = self.measured or self.parts
+        return Solution(self.formulation, at, self.kept, self.vdot, self.lam, self.power, self.x)
 
     def pressing(self, friction: Friction) -> tuple[Matrix, Matrix]:
         """`R0` (3,) and `R_x` (3, m) of what presses rows of friction, whose length is the normal force, N."""
         import casadi as ca
 
         if friction.joint is not None:
-            return self.affine(holding_force(self.parts.kin, friction.joint, self.wrenches))
+            return self.affine(holding_force(self.parts.kin, friction.joint, self.solution.wrenches))
         own = [self.x[k] for k in friction.pressing]
         if not own:
-            own = [self.multipliers[k] for k in self._determined(friction)]
+            own = [self.solution.every[k] for k in self._determined(friction)]
         return self.affine(ca.vertcat(*own, ca.SX(REACTION - len(own), 1)))
 
     def _determined(self, friction: Friction) -> list[int]:

@@ -79,6 +79,25 @@ def law_problem(model: Model, formulation: Formulation, rows: Sequence[int], loa
     return Quantity("law_problem", load_ports(model, loaded), outputs, write=write)
 
 
+def law_impulses(model: Model, formulation: Formulation, rows: Sequence[int]) -> Quantity:
+    """What an impact by impulses `P` (m,) follows from: `u`, `W P`, friction coefficients, restitutions (m,), `Y P`.
+
+    All in one column, the last (nv,); names are those of `law_problem`. It is for derivatives at fixed impulses.
+    """
+    m, problem = len(model.lawful_rows), law_problem(model, formulation, rows)
+    shapes = {name: problem.input_shape(model, name) for name in problem.inputs} | {"P": (m,)}
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        import casadi as ca
+
+        found = problem.graph(model, {name: inputs[name] for name in problem.inputs})
+        named, P = dict(zip((name for name, _ in problem.outputs), found, strict=True)), inputs["P"]
+        return [ca.vertcat(named["u"], named["W"] @ P, named["bound"][:, 1], named["restitution"], named["Y"] @ P)]
+
+    outputs = (("x", fixed(4 * m + model.nv)),)
+    return Quantity("law_impulses", tuple(shapes), outputs, write=write, shapes=shapes)
+
+
 def closed_rows(model: Model) -> Quantity:
     """`phi`, `J` (nl + m, nv) and `beta` of the equality rows and those with laws, in the tree's coordinates.
 

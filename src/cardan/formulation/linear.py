@@ -28,11 +28,11 @@ from typing import Any
 
 from cardan.algebra.matrix import Matrix, mirrored
 from cardan.formulation.derivative import PARAMETERS, Answer, answer_of
-from cardan.formulation.dynamics import parts_at
+from cardan.formulation.dynamics import parts_at, solved
 from cardan.formulation.formulation import Formulation, Parts, tangent, tree_rates
 from cardan.formulation.quantity import Inputs, Quantity, fixed, per_velocity
 from cardan.formulation.spatial import SPATIAL
-from cardan.formulation.state_rates import state_rates
+from cardan.formulation.state_rates import answers_read, state_rates
 from cardan.formulation.tree import TreeFormulation
 from cardan.model.model import Model
 
@@ -106,7 +106,7 @@ def linear_motion(
     variables.
     """
     nv, k = model.nv, columns.count
-    n, variable_rates = len(columns.rates), _variable_rates(model, columns)
+    n, variable_rates = len(columns.rates), _variable_rates(model, columns, SPATIAL, tree_rows)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         import casadi as ca
@@ -151,7 +151,7 @@ def descriptor(model: Model, formulation: TreeFormulation, rows: Sequence[int], 
     its first number that of the rows; `xdot` rates of the variables.
     """
     nv, nl, n = model.nv, len(rows), columns.states
-    nx, variable_rates = n + nl, _variable_rates(model, columns)
+    nx, variable_rates = n + nl, _variable_rates(model, columns, formulation, rows)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         import casadi as ca
@@ -251,16 +251,23 @@ def _given(model: Model, inputs: Inputs, columns: Columns) -> dict[str, Matrix]:
 VariableRates = Callable[[Model, Inputs, Mapping[str, Matrix]], tuple[Matrix, Matrix]]
 
 
-def _variable_rates(model: Model, columns: Columns) -> VariableRates:
-    """What gives the rates (n,) of the variables that are states, and the rates (n, columns) of these in directions."""
-    every, states = state_rates(model), model.parameters.states
+def _variable_rates(model: Model, columns: Columns, formulation: Formulation, kept: Sequence[int]) -> VariableRates:
+    """What gives the rates (n,) of the variables that are states, and the rates (n, columns) of these in directions.
+
+    What they read of the answer of the mechanism is that of the equations with the rows `kept`.
+    """
+    every, states, sights = state_rates(model), model.parameters.states, answers_read(model)
     rows = [states.index(k) for k in columns.variables]
 
     def at(model: Model, inputs: Inputs, directions: Mapping[str, Matrix]) -> tuple[Matrix, Matrix]:
         if not rows:
             return type(inputs["q"])(0, 1), type(inputs["q"])(0, columns.count)
+        reads: tuple[str, ...] = ("q", "v", PARAMETERS)
+        if sights:
+            inputs = {**inputs, "y": solved(model, formulation, kept, inputs, lambda own: [own.column(sights)])[0]}
+            reads = (*reads, "tau", "wrenches")
         xdot = every.graph(model, inputs)[0][rows, 0]
-        known = {name: D for name, D in directions.items() if name in ("q", "v", PARAMETERS)}
+        known = {name: D for name, D in directions.items() if name in reads and D.nnz()}
         return xdot, along(model, xdot, inputs, known)
 
     return at

@@ -45,8 +45,8 @@ def sliding(f: Friction, u: Matrix, d: Matrix) -> tuple[Matrix, Matrix]:
     along = dot(d[rows], u[rows])
     if len(rows) == 1:
         return ca.fmax(along, 2 * AT_REST), d[rows]
-    speed = ca.sqrt(ca.sumsqr(u[rows]) + AT_REST**2)
-    return ca.fmax(along, 2 * AT_REST), where(along > 0, u[rows] / speed, d[rows])
+    ahead = u[rows] + AT_REST * d[rows]  # a direction of length 1 at rest, too
+    return ca.fmax(along, 2 * AT_REST), where(along > 0, ahead / ca.sqrt(ca.sumsqr(ahead)), d[rows])
 
 
 def law_forces(motion: LawMotion) -> Matrix:
@@ -72,6 +72,12 @@ def law_forces(motion: LawMotion) -> Matrix:
         residual, slope = ca.substitute([left, A], [y], [now])  # A may have y times zero: tables
         now = now - solve_small(slope + ca.diag(shared), residual)
     return ca.densify(unit * now)
+
+
+def mode_equations(motion: LawMotion, held: Matrix) -> Matrix:
+    """Residuals (m,) of rows in their modes: `held` (m,) of a closed one, of an open one `x` less the given force."""
+    mode, direction = modes_of(motion.model, MODE), modes_of(motion.model, DIRECTION)
+    return mode * held + (1 - mode) * (motion.x + friction_sliding(motion, motion.x, direction))
 
 
 def solve_small(A: Matrix, right: Matrix) -> Matrix:

@@ -16,9 +16,14 @@ from cardan.formulation.instant import Seen
 from cardan.formulation.kinematics import kinematics_of_tree
 from cardan.formulation.measured_joint import JointRows, Moving, measure_between
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
+from cardan.formulation.solution import read_off, size_of
 from cardan.model.constraint_kind import ConstraintElement, ContactReading
+from cardan.model.controller import Controller
 from cardan.model.force import BodyPose, ElementReading, Force
+from cardan.model.memory import Slot
 from cardan.model.model import Model
+from cardan.model.sight import Sight
+from cardan.model.signal import Signal
 from cardan.model.tree import GROUND
 
 
@@ -107,6 +112,11 @@ def _state(
     return force.picked(segment(inputs["q"], link.q), segment(inputs["v"], link.v))
 
 
+def acting(model: Model) -> list[Controller]:
+    """The controllers that act on joints and bodies."""
+    return [controller for controller in model.controllers if controller.acts]
+
+
 def controller_readings(model: Model) -> Quantity:
     """What acts of each controller, along its joints and on its bodies, and then its power (W), one after the other."""
     shapes: dict[str, Shape] = {"q": (model.nq,), "v": (model.nv,)} | ({"t": ()} if model.depends_on_time else {})
@@ -115,9 +125,52 @@ def controller_readings(model: Model) -> Quantity:
         q = inputs["q"]
         t = inputs["t"] if "t" in inputs else zeros(1, 1, q)
         kin, parts = kinematics_of_tree(model, q, inputs["v"]), []
-        for controller in model.controllers:
+        for controller in acting(model):
             parts += [*controller.efforts(Seen(kin, t)), controller_power(kin, controller, t)]
         return [stack(*parts)]
 
-    size = sum(controller.size + 1 for controller in model.controllers)
+    size = sum(controller.size + 1 for controller in acting(model))
     return Quantity("controller_readings", tuple(shapes), (("x", fixed(size)),), write=write, shapes=shapes)
+
+
+def signals_of(model: Model) -> list[Signal | Controller]:
+    """The signals of a model, then the continuous controllers that act on nothing: their outputs are signals."""
+    return [*model.signals, *(c for c in model.controllers if not c.acts and not c.every)]
+
+
+_READ: Slot[None, tuple[Sight, ...]] = Slot("what signals read of the answer to what acts")
+
+
+def signals_read(model: Model) -> tuple[Sight, ...]:
+    """What the signals read of the answer of the mechanism, in order."""
+
+    def make() -> tuple[Sight, ...]:
+        import casadi as ca
+
+        found: dict[Sight, Any] = {}
+        q, v = ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+        seen = Seen(
+            kinematics_of_tree(model.unbound, q, v), ca.SX.sym("t"),
+            reads=lambda s, sight: found.setdefault(sight, ca.SX.sym("y", *sight.shape)),
+        )  # fmt: skip
+        for signal in signals_of(model):
+            signal.at(seen)
+        return tuple(found)
+
+    return _READ.find(model, None, make)
+
+
+def signal_readings(model: Model) -> Quantity:
+    """All signals, one after the other, from `q`, `v`, `t` and what they read of the answer, `y`, if they do."""
+    sights = signals_read(model)
+    shapes: dict[str, Shape] = {"q": (model.nq,), "v": (model.nv,), "t": ()}
+    shapes |= {"y": (size_of(sights),)} if sights else {}
+    size = sum(signal.size_in(model) for signal in signals_of(model))
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        found = read_off(inputs["y"], sights) if sights else None
+        reads = None if found is None else lambda s, sight: found(sight)
+        seen = Seen(kinematics_of_tree(model, inputs["q"], inputs["v"]), inputs["t"], reads=reads)
+        return [stack(*(signal.at(seen) for signal in signals_of(model)))]
+
+    return Quantity("signal_readings", tuple(shapes), (("x", fixed(size)),), write=write, shapes=shapes)

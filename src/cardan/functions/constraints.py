@@ -26,6 +26,7 @@ from cardan.model.force import BodyPose
 from cardan.model.html import html_table
 from cardan.model.memory import KernelSlot, require_model
 from cardan.model.model import Model
+from cardan.model.sight import require_axes
 from cardan.model.tree import GROUND
 from cardan.model.values import counted, one
 from cardan.on_card import is_device_array
@@ -162,18 +163,6 @@ def reactions(
         if not found.added:
             model.memory[_REACTIONS, formulation] = kernel
     return kernel(q, v, tau, wrenches, *time_argument(model, t), out=out, threads=threads)
-
-
-AXES = ("joint", "child", "parent", "ground")
-"""Axes of reactions; in all of them the moment is about the origin of the joint frame on the child."""
-GROUND_AXES = ("world", "global", "inertial", "space")  # what others call the axes of the ground
-
-
-def require_axes(what: str, axes: object) -> None:
-    """Refuse axes of reactions that are none of `AXES`; `what` is how the message calls them."""
-    if axes not in AXES:
-        hint = "; those are 'ground' here" if axes in GROUND_AXES else ""
-        raise InputError(f"{what} must be one of {', '.join(map(repr, AXES))}, got {axes!r}{hint}")
 
 
 def _require_axes(axes: Any, by: Any, device: Any, *arrays: Any) -> None:

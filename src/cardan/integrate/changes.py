@@ -20,19 +20,26 @@ import numpy as np
 
 from cardan.algebra.matrix import column_of
 from cardan.errors import CardanError, InputError, UnknownNameError, nearest
+from cardan.formulation.derivative import PARAMETERS, By, differentiated, impulse_rest
+from cardan.formulation.formulation import tangent
 from cardan.formulation.instant import Instant
 from cardan.formulation.spatial import SPATIAL
-from cardan.integrate.transition import Jump, Moment, Transition
+from cardan.integrate.transition import Jump, Moment, Transition, unchanged
+from cardan.lazy import cached_property
 from cardan.machines.ufunc.kernel import Kernel, compile_program
+from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.model.plain_symbols import plain_symbols
 from cardan.model.values import floats, shown
 from cardan.program.program import Port, Program
-from cardan.structure.kernels import equations_at, symbolic
+from cardan.structure.answers import answers_at
+from cardan.structure.kernels import compile_quantity, equations_at, symbolic, time_argument
+from cardan.structure.planarity import prepare
 
 if TYPE_CHECKING:
     from cardan.integrate.events import Event
 
+_SLOPES: KernelSlot[str] = KernelSlot("derivatives of impulses along constraints")
 FITS = 1e-9  # relative residual of rates that fit the constraints
 RANK = 1e-10  # singular values below this, relative to the largest, are zero
 
@@ -105,18 +112,20 @@ def _column(who: str, what: str, value: Any, size: int) -> Any:
     return found
 
 
-def trace_change(who: str, model: Model, then: Callable[[Instant], Any]) -> tuple[Any, _Slots]:
-    """CasADi function `(t, q, v, p) -> w, p'` of a user's change, and where its entries go.
+def trace_change(who: str, model: Model, then: Callable[[Instant], Any], loaded: bool = True) -> tuple[Any, _Slots]:
+    """CasADi function `(t, q, v, tau, p) -> w, p'` of a user's change, and where its entries go.
+
+    Unless it is `loaded` the function has no drives `tau`, and nothing that follows from them may be read.
 
     `w` are the rates that it gives, of the joints named or all; `p'` the values of the parameters named.
     """
     import casadi as ca
 
-    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+    t, q, v, tau = (ca.SX.sym(x, n) for x, n in (("t", 1), ("q", model.nq), ("v", model.nv), ("tau", model.nv)))
     written, p = symbolic(model)
     try:
         with plain_symbols():
-            change = then(Instant(written, t, q, v))
+            change = then(Instant(written, t, q, v, reads=answers_at(model, tau) if loaded else None))
     except CardanError as error:
         raise InputError(f"{who}: {error}") from None
     except Exception as error:
@@ -129,7 +138,7 @@ def trace_change(who: str, model: Model, then: Callable[[Instant], Any]) -> tupl
     if slots.whole:
         w = [_column(who, "v", change.v, model.nv)]
     new = [_column(who, f"parameter {n!r}", x, model.parameters[n].size) for n, x in change.parameters.items()]
-    given = [t, q, v, *([p] if model.parameters else [])]
+    given = [t, q, v, *([tau] if loaded else []), *([p] if model.parameters else [])]
     out = [ca.vertcat(ca.SX(0, 1), *w), ca.vertcat(ca.SX(0, 1), *new)]
     for symbol in ca.symvar(ca.vertcat(*out)):
         if not ca.depends_on(ca.vertcat(*given), symbol):
@@ -137,17 +146,52 @@ def trace_change(who: str, model: Model, then: Callable[[Instant], Any]) -> tupl
     return ca.Function("change", given, out), slots
 
 
-def _kernel_of(model: Model, graph: Any) -> Kernel:
-    inputs = [Port("t", ()), Port("q", (model.nq,)), Port("v", (model.nv,))]
-    inputs += [Port("p", (model.parameters.size,))] if model.parameters else []
-    outputs = tuple(Port(name, (graph.numel_out(k),)) for k, name in enumerate(("w", "new")) if graph.numel_out(k))
-    import casadi as ca
+class _Act:
+    """One change as a graph, and its kernels."""
 
-    symbols = graph.sx_in()
-    kept = [x for x in graph(*symbols) if x.numel()]
-    function = ca.Function("change", symbols, kept)
-    key = hashlib.sha256(f"{model.key} change {graph.serialize()}".encode()).hexdigest()
-    return compile_program(Program("change", tuple(inputs), outputs, key, lambda: function))
+    def __init__(self, model: Model, who: str, then: Any) -> None:
+        self.model, self.who = model, who
+        self.graph, self.slots = trace_change(who, model, then)
+        self.empty = not self.graph.numel_out(0) and not self.graph.numel_out(1)
+
+    @cached_property
+    def kernel(self) -> Kernel:
+        """`t, q, v, tau, (p)` to the rates and the values that it gives, as far as there are any."""
+        symbols = self.graph.sx_in()
+        kept = [x for x in self.graph(*symbols) if x.numel()]
+        names = [name for name, k in (("w", 0), ("new", 1)) if self.graph.numel_out(k)]
+        ports = tuple(Port(name, (x.numel(),)) for name, x in zip(names, kept, strict=True))
+        return self._compiled("change", symbols, kept, ports)
+
+    @cached_property
+    def slopes(self) -> Kernel:
+        """The same to the derivatives of the rates, then of the values, by `t`, `q`, `v`, (`p`) in columns."""
+        import casadi as ca
+
+        t, q, v, tau, *p = symbols = self.graph.sx_in()
+        y = ca.vertcat(*self.graph(*symbols))
+        if ca.depends_on(y, tau):
+            raise InputError(
+                f"{self.who}: it reads reactions or accelerations, and derivatives of runs through such changes are not "
+                "computed; read a filtered value, or leave out the derivatives"
+            )
+        D = [ca.jacobian(y, t), ca.jacobian(y, q) @ tangent(self.model, q), *(ca.jacobian(y, x) for x in (v, *p))]
+        whole = ca.densify(ca.horzcat(*D))
+        return self._compiled("change_slopes", symbols, [whole], (Port("D", whole.shape),))
+
+    def _compiled(self, name: str, symbols: list[Any], outputs: list[Any], ports: tuple[Port, ...]) -> Kernel:
+        import casadi as ca
+
+        model = self.model
+        inputs = [Port("t", ()), Port("q", (model.nq,)), Port("v", (model.nv,)), Port("tau", (model.nv,))]
+        inputs += [Port("p", (model.parameters.size,))] if model.parameters else []
+        function = ca.Function(name, symbols, outputs)
+        key = hashlib.sha256(f"{model.key} {name} {self.graph.serialize()}".encode()).hexdigest()
+        return compile_program(Program(name, tuple(inputs), ports, key, lambda: function))
+
+    def given(self, at: Moment) -> list[np.ndarray]:
+        """The arguments of the kernels."""
+        return [at.t, at.q, at.v, at.tau, *([at.p] if self.model.parameters else [])]
 
 
 class TracedChange(Transition):
@@ -155,31 +199,93 @@ class TracedChange(Transition):
 
     def __init__(self, model: Model, who: str, then: Any, limit: Any = None) -> None:
         self.model = model.unbound
-        self.acts = [self._act(who, then)]
-        self.limits = [self._act(f"{who}, limit", limit)] if limit is not None else []
-
-    def _act(self, who: str, then: Any) -> tuple[str, Kernel | None, _Slots]:
-        graph, slots = trace_change(who, self.model, then)
-        empty = not graph.numel_out(0) and not graph.numel_out(1)
-        return who, None if empty else _kernel_of(self.model, graph), slots
+        self.then = _Act(self.model, who, then)
+        self.at_limit = None if limit is None else _Act(self.model, f"{who}, limit", limit)
 
     def apply(self, at: Moment) -> Jump:
         """The jump of the systems that are at the moment."""
-        return self._jump(at, *self.acts[0])
+        return self._jump(at, self.then)
 
     def limit(self, at: Moment) -> Jump | None:
         """The jump of systems whose events accumulate there, if the event says what happens then."""
-        return self._jump(at, *self.limits[0]) if self.limits else None
+        return None if self.at_limit is None else self._jump(at, self.at_limit)
 
-    def _jump(self, at: Moment, who: str, kernel: Kernel | None, slots: _Slots) -> Jump:
-        if kernel is None:
+    def slopes(self, at: Moment, jump: Jump, limited: bool) -> np.ndarray:
+        """Those of the expressions, and of the impulse that brings the rates about."""
+        act = self.at_limit if limited and self.at_limit is not None else self.then
+        D, nv = unchanged(at), at.v.shape[1]
+        if act.empty:
+            return D
+        n, slots = len(act.slots.rates) or nv * act.slots.whole, act.slots
+        given = np.asarray(act.slopes(*act.given(at)))
+        D[:, [nv + k for k in slots.parameters]] = given[:, n:]
+        if not n:
+            return D
+        rows = list(range(nv) if slots.whole else slots.rates)
+        D[:, rows] = given[:, :n]
+        if not self.model.has_rows:
+            return D
+        if not slots.whole:
+            return self._along_constraints(at, jump, D, at.v, slots.rates)
+        aim: Any = act.kernel(*act.given(at))
+        return self._along_constraints(at, jump, D, aim[0] if isinstance(aim, tuple) else aim, ())
+
+    def _along_constraints(
+        self, at: Moment, jump: Jump, D: np.ndarray, v: np.ndarray, rates: tuple[int, ...]
+    ) -> np.ndarray:
+        """The slopes of an impulse: of `M (v' - v) = J^T lam + ...`, `J v' = beta`, `v'` given in some `rates`.
+
+        `D` has the slopes of `v'` in these rates, and of `v` (k, nv) in the others.
+        """
+        (k, nv), p = at.v.shape, jump.p
+        model = self.model._bound(p) if self.model.parameters else self.model
+        M, _, J, _, _, _ = (np.asarray(x) for x in equations_at(model, SPATIAL, at.q, at.t, at.v))
+        J, nl = np.broadcast_to(J, (k, *J.shape[-2:])), J.shape[-2]
+        own = np.broadcast_to(np.eye(nv)[list(rates)], (k, len(rates), nv))
+        C = np.concatenate([J, own], axis=1)
+        start = D[:, :nv].copy()
+        start[:, list(rates)] = unchanged(at)[:, list(rates)]
+        change = jump.v - v
+        Y = np.linalg.solve(np.broadcast_to(M, (k, nv, nv)), np.swapaxes(C, 1, 2))
+        back = np.linalg.pinv(C @ Y, rcond=RANK, hermitian=True)
+        lam = np.einsum("kij,kj->ki", back, np.einsum("kij,kj->ki", C, change))[:, :nl]
+        rest = _impulse_slopes(model, at, jump.v, change, lam)  # of `M change - J^T lam` and `J v' - beta` by t, q, p
+        moved = rest[:, :, 1 + nv :] @ D[:, nv:]
+        moved[:, :, : 1 + nv] += rest[:, :, : 1 + nv]
+        free = start - np.linalg.solve(np.broadcast_to(M, (k, nv, nv)), moved[:, :nv])
+        wanted = np.concatenate([-moved[:, nv:], D[:, list(rates)]], axis=1)
+        D = D.copy()
+        D[:, :nv] = free + Y @ (back @ (wanted - C @ free))
+        return D
+
+    def _jump(self, at: Moment, act: _Act) -> Jump:
+        if act.empty:
             return Jump(at.v, at.p)
+        who, slots = act.who, act.slots
         with np.errstate(all="ignore"):  # what is not finite is refused below
-            found: Any = kernel(at.t, at.q, at.v, *([at.p] if self.model.parameters else []))
+            found: Any = act.kernel(*act.given(at))
         values = list(found) if isinstance(found, tuple) else [found]
         w = values.pop(0) if slots.rates or slots.whole else np.zeros((len(at.t), 0))
         new = values.pop(0) if slots.parameters else np.zeros((len(at.t), 0))
         return jump_to(who, self.model, at, slots, w, new)
+
+
+def _impulse_slopes(model: Model, at: Moment, y: np.ndarray, change: np.ndarray, lam: np.ndarray) -> np.ndarray:
+    """Derivatives (k, nv + nl, 1 + nv + np) of `M change - J^T lam` and `J y - beta` by `t`, `q` and `p`."""
+    k = len(y)
+    time, by = (("t",) if model.depends_on_time else ()), ("q", *([PARAMETERS] if model.parameters else []))
+    wanted = By((*time, *by))
+
+    def make() -> Any:
+        prepare(model, SPATIAL)
+        written = differentiated(impulse_rest(model), wanted, model)
+        return compile_quantity(model, written, f"{SPATIAL.facts(model)} {wanted.key}", looped=False)
+
+    kernel = _SLOPES.find(model, "impulse", make)
+    _, *found = kernel(at.q, change, lam, y, *time_argument(model, at.t))
+    rows = found[-1].shape[-2]
+    t = found.pop(0).reshape(k, rows, 1) if time else np.zeros((k, rows, 1))
+    return np.concatenate([t, *found], axis=2)
 
 
 class CalledChange(Transition):
@@ -187,6 +293,11 @@ class CalledChange(Transition):
 
     def __init__(self, model: Model, event: Event) -> None:
         self.model, self.who, self.call = model.unbound, f"event {event.name!r}: call", event.call
+
+    @property
+    def told(self) -> str:
+        """What it is called in messages."""
+        return f"{self.who}, plain Python,"
 
     def apply(self, at: Moment) -> Jump:
         """The jump of the systems that are at the moment."""

@@ -199,18 +199,22 @@ def stops_of(times: np.ndarray, breaks: Sequence[float]) -> tuple[float, ...]:
 
 Updates = Sequence[tuple[Sequence[float], Transition]]
 """Times, s, each the start or a break of a run, with what changes there."""
+Changed = Callable[[Transition, Moment, Jump, bool], None]
+"""Called with a transition, where the systems were, and their jump; the last says whether their events accumulate."""
 
 
 def drive(
     stepper: Stepper, q: np.ndarray, v: np.ndarray, times: np.ndarray, *, breaks: Sequence[float] = (),
     stops: Sequence[bool] = (), transitions: Sequence[Transition | None] = (), updates: Updates = (),
     report: Callable[[float], None] | None = None, sampled: Callable[[np.ndarray], None] | None = None,
+    changed: Changed | None = None,
 ) -> RunSamples:  # fmt: skip
     """Run B systems from states q (B, nq), v (B, nv) at `times[0]` through all times, s.
 
     At `breaks` the stepper stops and begins again; its request has their `stops_of`. `stops` says for each event
     whether it ends the run of the system that meets it, `transitions` what else it changes. `updates` are what changes
-    at breaks, or at the start. `report` is called with the time reached, `sampled` with the systems that keep a sample.
+    at breaks, or at the start. `report` is called with the time reached, `sampled` with the systems that keep a sample,
+    `changed` with every transition, before the stepper changes what it says.
     Ctrl-C, and a GPU that fails, end the run and set `interrupted`, and the outcome of the systems that were still on
     their way.
     """
@@ -219,7 +223,7 @@ def drive(
         from cardan.integrate.explicit.card_run import drive_on_card
 
         return drive_on_card(stepper, place, q, v, times, breaks=breaks, stops=stops, report=report)  # type: ignore[arg-type]
-    return _Drive(stepper, q, v, times, breaks, stops, transitions, updates, sampled).run(report)
+    return _Drive(stepper, q, v, times, breaks, stops, transitions, updates, sampled, changed).run(report)
 
 
 def _changes(stepper: Stepper, transitions: Sequence[Transition | None], updates: Updates) -> bool:
@@ -233,9 +237,9 @@ class _Drive:
     def __init__(
         self, stepper: Stepper, q: np.ndarray, v: np.ndarray, times: np.ndarray, breaks: Sequence[float],
         stops: Sequence[bool], transitions: Sequence[Transition | None], updates: Updates,
-        sampled: Callable[[np.ndarray], None] | None,
+        sampled: Callable[[np.ndarray], None] | None, changed: Changed | None,
     ) -> None:  # fmt: skip
-        self.stepper, self.stops, self.transitions = stepper, stops, transitions
+        self.stepper, self.stops, self.transitions, self.changed = stepper, stops, transitions, changed
         self.q, self.v, self.times, self.start = q, v, times, float(times[0])
         self.alive = np.ones(len(q), dtype=bool)
         self.again = {b: (k, *sides(b, self.start)) for k, b in enumerate(inner_breaks(times, breaks))}
@@ -362,6 +366,8 @@ class _Drive:
                     self.kept.accumulated |= {int(i): told[int(i)] for i in at}
                     continue
                 v[at], p[at] = jump.v, jump.p
+                if self.changed is not None:
+                    self.changed(transition, moment, jump, act == transition.limit)
                 for i, impulse in zip(at, () if jump.impulse is None else jump.impulse, strict=False):
                     here[int(i)].impulse = impulse
                 if jump.failed is not None and jump.failed.any():
@@ -385,7 +391,10 @@ class _Drive:
             none = np.zeros((len(systems), len(self.stops)), dtype=bool)
             when = np.full(len(systems), t)
             state = (when, q[systems], new_v[systems], new_p[systems])
-            jump = transition.apply(Moment(systems, *state, none, self.tau[systems]))
+            moment = Moment(systems, *state, none, self.tau[systems])
+            jump = transition.apply(moment)
+            if self.changed is not None:
+                self.changed(transition, moment, jump, False)
             new_v[systems], new_p[systems] = jump.v, jump.p
             if jump.failed is not None and jump.failed.any():
                 raise InputError(f"simulate: at t = {t:.6g} s {jump.message}")

@@ -9,12 +9,14 @@ from weakref import WeakSet
 
 import numpy as np
 
+from cardan.algebra.free_number import expression
 from cardan.algebra.matrix import Matrix, is_symbol, where
 from cardan.errors import CardanError, InputError
 from cardan.formulation.instant import Instant
 from cardan.model.elements import read_name
 from cardan.model.model import Model
 from cardan.model.plain_symbols import plain_symbols
+from cardan.structure.answers import answers_at
 from cardan.structure.kernels import symbolic
 
 ACTIONS = ("stop", "record", "change")
@@ -83,10 +85,11 @@ class Event:
 # As graphs
 
 
-def trace_events(model: Model, events: Sequence[Event]) -> Any:
-    """CasADi function `(t, q, v, p) -> g` (ne,) of all events; reject an expression that is not a scalar of the state.
+def trace_events(model: Model, events: Sequence[Event], loaded: bool = True) -> Any:
+    """CasADi function `(t, q, v, tau, p) -> g` (ne,) of all events; reject what is not a scalar of the state.
 
-    `p` are the model's free parameters; a model without any has no such input.
+    `p` are the model's free parameters; a model without any has no such input. Unless it is `loaded` the function has
+    no drives `tau`, and nothing that follows from them may be read.
     """
     import casadi as ca
 
@@ -94,9 +97,9 @@ def trace_events(model: Model, events: Sequence[Event]) -> Any:
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"event {twice!r} is given twice; give each its own name")
-    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", model.nq), ca.SX.sym("v", model.nv)
+    t, q, v, tau = (ca.SX.sym(x, n) for x, n in (("t", 1), ("q", model.nq), ("v", model.nv), ("tau", model.nv)))
     written, p = symbolic(model)
-    instant = Instant(written, t, q, v)
+    instant = Instant(written, t, q, v, reads=answers_at(model, tau) if loaded else None)
     values = []
     for event in events:
         try:
@@ -117,14 +120,15 @@ def trace_events(model: Model, events: Sequence[Event]) -> Any:
             value = where(_condition(event, instant), value, 1.0)
         values.append(value)
     g = ca.vertcat(*values) if values else ca.SX(0, 1)
-    known = ca.vertcat(t, q, v, p)
+    known = ca.vertcat(t, q, v, tau, p)
     for event, value in zip(events, values, strict=True):
         for symbol in ca.symvar(value):
             if not ca.depends_on(known, symbol):
                 raise InputError(
                     f"event {event.name!r}: its expression has the symbol {symbol}, which is not of the instant"
                 )
-    return ca.Function("events", [t, q, v, *([p] if model.parameters else [])], [g])
+    given = [t, q, v, *([tau] if loaded else []), *([p] if model.parameters else [])]
+    return ca.Function("events", given, [g])
 
 
 def _condition(event: Event, instant: Instant) -> Any:
@@ -139,7 +143,10 @@ def _condition(event: Event, instant: Instant) -> Any:
         raise InputError(f"event {event.name!r}: active: {error}") from None
     if not is_symbol(found) or found.shape != (1, 1):
         raise InputError(f"event {event.name!r}: active must return a condition of variables, got {found!r}")
-    if ca.depends_on(found, ca.vertcat(instant.t, instant.q, instant.v)):
+    held = [x for x in instant.model.free_numbers.values() for x in np.ravel(x)]
+    if not {x.element_hash() for x in ca.symvar(found)} <= {
+        x.element_hash() for number in held for x in ca.symvar(ca.SX(expression(number)))
+    }:
         raise InputError(
             f"event {event.name!r}: active depends on time or state; it may read variables only, s['mode'] == 1, and "
             "what moves belongs into `when`"

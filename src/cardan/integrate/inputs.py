@@ -13,12 +13,14 @@ from typing import Any
 
 import numpy as np
 
+from cardan.algebra.matrix import column_of
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation.instant import Instant
 from cardan.integrate.changes import Change, TracedChange
-from cardan.integrate.transition import Jump, Moment, Transition
+from cardan.integrate.transition import Jump, Moment, Transition, unchanged
 from cardan.model.controller import Controller, ControllerPart
 from cardan.model.model import Model
+from cardan.model.signal import in_order, told_cycle
 from cardan.model.values import floats, shown
 from cardan.model.variable import Variable
 
@@ -73,6 +75,14 @@ class GivenInput(Transition):
             p[:, self.slope] = slope
         p[:, self.at] = value
         return Jump(at.v, p)
+
+    def slopes(self, at: Moment, jump: Jump, limited: bool) -> np.ndarray:
+        """What is given does not depend on what was there."""
+        D, nv = unchanged(at), at.v.shape[1]
+        for place in (self.at, self.slope):
+            if place is not None:
+                D[:, nv:][:, place] = 0.0
+        return D
 
 
 def snapped(at: np.ndarray, times: np.ndarray) -> np.ndarray:
@@ -140,8 +150,44 @@ def sampled_variables(model: Model) -> Iterator[tuple[float, list[Variable], lis
 
 
 def next_values(variables: Sequence[Variable]) -> Callable[[Instant], Change]:
-    """What sampled variables become, as a function of the instant just before."""
-    return lambda s: Change(parameters={x.name: x.update(s) for x in variables if x.update is not None})
+    """What sampled variables of one interval become, as a function of the instant just before."""
+    return lambda s: Change(parameters=_new_values(variables, s))
+
+
+def _new_values(own: Sequence[Variable], s: Instant) -> dict[str, Any]:
+    """New values of the variables that are sampled together, at an instant just before.
+
+    All follow from the values before, but for controllers: one that reads the output of another sees it as it is from
+    this sample on. Its own output is to a controller what it was.
+    """
+    outputs = {c.output: c for c in s.model.controllers if c.every}
+    here = {x.name: x for x in own}
+    reads = {
+        name: [] if c.lag else [sight.of[0] for sight in c.behind if sight.what == "number" and sight.of[0] != name]
+        for name, c in outputs.items()
+        if name in here
+    }
+    registers = {name for c in outputs.values() for name in c.registers}
+    parts = {x.name for x in own if isinstance(x.update, ControllerPart)}
+    early = [x.name for x in own if x.name not in parts | registers]
+    late = [x.name for x in own if x.name in registers and x.name not in reads]
+    found = {}
+    for name in (*early, *in_order(reads, _told_cycle), *late, *(x.name for x in own if x.name in parts - registers)):
+        update: Any = here[name].update
+        before = s.held.pop(update.controller.output, None) if isinstance(update, ControllerPart) else None
+        found[name] = update(s)
+        if before is not None:
+            s.held[update.controller.output] = before
+        if name in reads:
+            s.held[name] = column_of(found[name])
+    return found
+
+
+def _told_cycle(names: list[str]) -> str:
+    return (
+        f"{told_cycle(names)}; sampled controllers of one interval run one after the other: let one of them come late "
+        "by delay="
+    )
 
 
 class CalledController(Transition):
@@ -149,6 +195,11 @@ class CalledController(Transition):
 
     def __init__(self, model: Model, controller: Controller) -> None:
         self.model, self.controller = model.unbound, controller
+
+    @property
+    def told(self) -> str:
+        """What it is called in messages."""
+        return f"{self.controller.owner}, whose law is plain Python,"
 
     def apply(self, at: Moment) -> Jump:
         """Put its efforts (k, size) into their variable."""
@@ -170,5 +221,5 @@ class CalledController(Transition):
         if not np.isfinite(efforts).all():
             raise InputError(f"{own.owner}: its efforts are not finite at t = {at.t[0]:.6g} s: {shown(answer)}")
         p = at.p.copy()
-        p[:, free.slice_of(f"{own.name}.output")] = efforts
+        p[:, free.slice_of(own.registers[0])] = efforts
         return Jump(at.v, p)

@@ -77,6 +77,8 @@ class Integrator:
         has_derivatives: whether its runs can be differentiated: it has a `recorder`.
         has_float32: whether it can take its steps in float32.
         has_states: whether it integrates variables of the model that have rates.
+        falls_exactly: whether its error of a motion with constant forces is rounding; else bounces lower than its
+            tolerance are lost in it.
         laws: how it treats rows with laws (`model.laws`): by "events" at which rows change their modes, by "steps"
             that solve a complementarity problem each, or "" if it cannot.
         has_gpu: whether it hands `request.threads` to its kernels, so that they run on a GPU.
@@ -92,6 +94,7 @@ class Integrator:
     has_gpu: bool = False
     has_float32: bool = False
     has_states: bool = False
+    falls_exactly: bool = True
     laws: str = ""
     elsewhere: tuple[str, ...] = ()
 
@@ -114,6 +117,14 @@ class Integrator:
         raise NotImplementedError(f"{type(self).__name__} has no recorder")
 
 
+def _require_impact(integrator: Integrator, impact: str | None) -> None:
+    """Reject an unknown law of impacts."""
+    if impact not in (None, *IMPACTS):
+        raise InputError(
+            f"{type(integrator).__name__}: impact must be 'newton', 'poisson' or 'sequential', got {shown(impact)}"
+        )
+
+
 # Explicit methods
 
 
@@ -131,10 +142,7 @@ class _Explicit(Integrator):
     def __post_init__(self) -> None:
         if self.baumgarte is not None:
             number(type(self).__name__, "baumgarte", self.baumgarte, "of 1/s", least=0)
-        if self.impact not in (None, *IMPACTS):
-            raise InputError(
-                f"{type(self).__name__}: impact must be 'newton', 'poisson' or 'sequential', got {shown(self.impact)}"
-            )
+        _require_impact(self, self.impact)
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
@@ -323,6 +331,8 @@ class Alpha(Integrator):
 
     Args:
         damping: spectral radius at infinite frequency, 0 (most damping of fast vibrations) to 1 (none).
+        impact: law of impacts of hard stops and contacts: "newton", also by default, "poisson", or "sequential":
+            Newton's of one contact after the other, the one that closes fastest first.
 
     """
 
@@ -333,11 +343,14 @@ class Alpha(Integrator):
     chooses_steps = False
     for_stiff = True
     has_gpu = True
+    laws = EVENTS
     damping: float = 0.9
+    impact: str | None = None
 
     def __post_init__(self) -> None:
         """Check the options."""
         number("Alpha", "damping", self.damping, least=0, most=1)
+        _require_impact(self, self.impact)
 
     def stepper(self, model: Model, formulation: Formulation, request: Request, tau: np.ndarray) -> Stepper:
         """The integrator at work on a model, or on a batch of them by its parameters, with drives `tau` (B, nv)."""
@@ -346,9 +359,9 @@ class Alpha(Integrator):
         from cardan.integrate.large import is_sum, takes_sums
         from cardan.machines.cuda.place import Place
 
-        # a card, and variables with rates, have the straight line alone
+        # a card, variables with rates, and rows with laws have the straight line alone
         recorded = isinstance(request.threads, Place) and not is_sum(formulation)
-        recorded |= bool(model.parameters.states)
+        recorded |= bool(model.parameters.states or model.laws)
         if takes_sums(model, formulation, newton_recorded=True) and not recorded:
             return LargeAlphaStepper(model, formulation, tau, request, self.damping)
         return AlphaStepper(model, formulation, tau, request, self.damping)
@@ -358,10 +371,14 @@ class _Multistep(Integrator):
     """A multistep method of variable order and step, by SUNDIALS."""
 
     one_at_a_time = True
+    falls_exactly = False
+    laws = EVENTS
     highest_order: int
     max_order: int | None
+    impact: str | None
 
     def __post_init__(self) -> None:
+        _require_impact(self, self.impact)
         if self.max_order is not None:
             owner = type(self).__name__
             number(owner, "max_order", whole(owner, "max_order", self.max_order), least=1, most=self.highest_order)
@@ -379,6 +396,8 @@ class Gear(_Multistep):
         form: "stabilised" (Gear-Gupta-Leimkuhler, index 2: positions and velocities both on the constraints) or
             "index1" (constraints on accelerations only).
         max_order: highest order, 1 to 5; 5 by default.
+        impact: law of impacts of hard stops and contacts: "newton", also by default, "poisson", or "sequential":
+            Newton's of one contact after the other, the one that closes fastest first.
 
     """
 
@@ -391,6 +410,7 @@ class Gear(_Multistep):
     forms = ("stabilised", "index1")
     form: str = "stabilised"
     max_order: int | None = None
+    impact: str | None = None
 
     def __post_init__(self) -> None:
         """Check the options."""
@@ -406,7 +426,8 @@ class Gear(_Multistep):
         from cardan.integrate.sundials.stepper import GearStepper
         from cardan.structure.large import is_divided
 
-        if not model.parameters.states and takes_sums(model, formulation, newton_recorded=False):
+        recorded = bool(model.parameters.states or model.laws)
+        if not recorded and takes_sums(model, formulation, newton_recorded=False):
             from cardan.integrate.sundials.large import LargeGearStepper  # which small models do without
 
             large = LargeGearStepper(model, formulation, request, tau=tau, form=self.form, max_order=self._order)
@@ -437,6 +458,8 @@ class BDF(_Cvode):
 
     Args:
         max_order: highest order, 1 to 5; 5 by default.
+        impact: law of impacts of hard stops and contacts: "newton", also by default, "poisson", or "sequential":
+            Newton's of one contact after the other, the one that closes fastest first.
 
     """
 
@@ -446,6 +469,7 @@ class BDF(_Cvode):
     formula = "BDF"
     highest_order = 5
     max_order: int | None = None
+    impact: str | None = None
 
 
 @dataclass(frozen=True)
@@ -454,6 +478,8 @@ class Adams(_Cvode):
 
     Args:
         max_order: highest order, 1 to 12; 12 by default.
+        impact: law of impacts of hard stops and contacts: "newton", also by default, "poisson", or "sequential":
+            Newton's of one contact after the other, the one that closes fastest first.
 
     """
 
@@ -462,6 +488,7 @@ class Adams(_Cvode):
     formula = "Adams"
     highest_order = 12
     max_order: int | None = None
+    impact: str | None = None
 
 
 # The registry

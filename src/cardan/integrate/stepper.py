@@ -357,12 +357,16 @@ class BatchStepper:
         taken = {name: far[name][back * n + best[back]] for name in set(far) - {"outcome", "h"}}
         others = keep_side(s["g"][at], taken["g"])  # events that are passed on the way are met in the next step
         taken["g"] = np.where(self.crossed[at], taken["g"], others)
+        self._looked_back(at, h.reshape(k, n)[back, best[back]])
         for name, value in taken.items():
             s[name] = s[name].copy()
             s[name][at] = value
         s["steps"] = s["steps"] + np.isin(np.arange(B), at)
         if self.has_fixed_steps:
             self.origin = np.where(np.isin(np.arange(B), at), s["t"], self.origin)
+
+    def _looked_back(self, rows: np.ndarray, h: np.ndarray) -> None:
+        """Called before some systems, by their numbers (k,), are taken a step of lengths `h` (k,) by `_look_back`."""
 
     def _rounding(self, rows: np.ndarray) -> np.ndarray:
         """Values (k, 1) of events that may be rounding, of some systems by their numbers (k,)."""

@@ -14,6 +14,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from cardan.errors import InputError
+
+
+def unchanged(at: Moment) -> np.ndarray:
+    """The slopes of a jump that changes nothing."""
+    (k, nv), size = at.v.shape, at.p.shape[1]
+    D = np.zeros((k, nv + size, 1 + 2 * nv + size))
+    D[:, :nv, 1 + nv : 1 + 2 * nv], D[:, nv:, 1 + 2 * nv :] = np.eye(nv), np.eye(size)
+    return D
+
 
 @dataclass(frozen=True)
 class Moment:
@@ -57,6 +67,19 @@ class Transition:
     def limit(self, at: Moment) -> Jump | None:
         """The jump of systems whose events accumulate there; None if the motion has no continuation."""
         return None
+
+    def slopes(self, at: Moment, jump: Jump, limited: bool) -> np.ndarray:
+        """Derivatives (k, nv + np, 1 + 2 nv + np) of the rates and parameters after a jump by `t, q, v, p` before it.
+
+        Those by `q` are along the tangent. `limited` says that the jump is that of `limit`. A transition that has none
+        raises an InputError.
+        """
+        raise InputError(f"derivatives of a run: {self.told} is not differentiated")
+
+    @property
+    def told(self) -> str:
+        """What it is called in messages."""
+        return type(self).__name__
 
 
 PERIOD = 6  # events whose intervals are summed: patterns of 1, 2, 3 or 6 events that repeat are recognised

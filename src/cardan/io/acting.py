@@ -7,7 +7,7 @@ what is in force; what is not is in `model.losses`.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import isfinite
+from math import isfinite, pi
 from typing import Any, Literal
 
 from cardan.errors import InputError, nearest
@@ -16,6 +16,7 @@ from cardan.model.actuator import ACTUATOR
 from cardan.model.body import Joint
 from cardan.model.builder import Mechanism
 from cardan.model.idle_data import acting_data
+from cardan.model.pose_stop import has_quaternion
 from cardan.model.values import counted
 
 LimitsWord = Literal["hard", "spring", "ignore"]
@@ -69,16 +70,21 @@ class Acting:
         for joint, done in joints:
             damped = self.damping and joint.data.damping > 0 and "damping" not in done
             rubbed = self.friction != "ignore" and joint.data.friction > 0 and "friction" not in done
-            rubbed = rubbed and (self.friction == "smooth" or joint.kind.nv == 1)
             if damped or rubbed:
                 self._rub(mechanism, joint, joint.data.damping * damped, joint.data.friction * rubbed)
             counts["damping"] += damped
             counts["friction"] += rubbed
-            if self.limits != "ignore" and joint.kind.nv == 1 and "position" not in done:
+            if self.limits != "ignore" and "position" not in done:
                 counts["limits"] += self._stop(mechanism, joint)
         for what, count in counts.items():
             if count:
                 mechanism.note(f"{what} of {counted(count, 'joint')} {self._how(what)}")
+        if any(
+            self.friction != "ignore" and joint.data.friction > 0
+            for joint, _ in joints
+            if joint.kind.nq != joint.kind.nv
+        ):
+            mechanism.note("friction of ball and free joints is one vector against the motion, not one along each axis")
         driving = {force.name for force in mechanism.forces if force.kind is ACTUATOR}
         for actuator in mechanism.actuators if not self.actuators else ():
             idle = (
@@ -109,15 +115,25 @@ class Acting:
         )
 
     def _stop(self, mechanism: Mechanism, joint: Joint) -> bool:
-        """Add a stop for limits that are finite; whether there are any."""
+        """Add a stop for limits that are finite; whether there are any.
+
+        A joint with one coordinate has a lower and an upper one, a ball joint the largest angle of its rotation.
+        """
         ends = {"lower": joint.data.lower, "upper": joint.data.upper}
         given: dict[str, Any] = {name: end for name, end in ends.items() if end is not None and isfinite(end)}
         if not given or given.get("lower", -1.0) == given.get("upper", 1.0):  # equal limits mean that none are given
             return False
+        if joint.kind.nv != 1:
+            ball = has_quaternion(joint.kind) and joint.kind.nv == 3
+            given = {"angle": given["upper"]} if ball and 0 < given.get("upper", 0.0) < pi else {}
+        if not given:
+            return False
         more: dict[str, Any] = {}
         if self.limits == "spring":
             effort = joint.data.effort
-            stiffness = (effort if effort and isfinite(effort) else EFFORT) / GIVES[joint.kind.q_units[0]]
+            stiffness = (effort if effort and isfinite(effort) else EFFORT) / GIVES[
+                joint.kind.v_units[0].removesuffix("/s")
+            ]
             more = {"stiffness": stiffness, "damping": SETTLES * stiffness}
         mechanism.stop(_name(mechanism, joint, "stop"), joint.name, **given, **more)
         return True

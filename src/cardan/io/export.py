@@ -20,11 +20,12 @@ from cardan.errors import ModelError
 from cardan.io.text_file import SIZE_LIMIT
 from cardan.io.xml_element import free_name, walk
 from cardan.model.body import Joint, JointData
-from cardan.model.force import FRICTION, Coupling
+from cardan.model.force import FRICTION, Coupling, Force
 from cardan.model.joint import Kind
 from cardan.model.law import STICKING, STOP
 from cardan.model.model import Model
 from cardan.model.pose import Pose
+from cardan.model.pose_stop import ROTATION_STOP
 from cardan.model.tree import GROUND
 
 if TYPE_CHECKING:
@@ -165,31 +166,54 @@ class Said(NamedTuple):
 
     model: Model
     elements: frozenset[str]
-    damped: frozenset[str]
-    """Names of the joints whose damping acts."""
+    damped: frozenset[tuple[str, int]]
+    """Joints, and numbers of their coordinates, whose damping acts; of a ball joint number 0."""
+    along: dict[tuple[str, int], JointData]
+    """The data of each coordinate of joints with several, by name and number."""
 
 
-def said_by_joints(model: Model) -> Said:
-    """Friction and hard stops along single coordinates as data of their joints, as both formats have them."""
-    joints, elements, damped = list(model.joints), set[str](), set[str]()
+def said_by_joints(model: Model, several: bool = False) -> Said:
+    """Friction and hard stops of joints with one coordinate as their data, as both formats have them.
+
+    With `several`, as MJCF has them, also of ball joints, and along each coordinate of joints that become several.
+    """
+    joints, elements, damped = list(model.joints), set[str](), set[tuple[str, int]]()
+    along: dict[tuple[str, int], JointData] = {}
     for force in model.forces:
         j = force.on[0]
         joint = joints[j] if force.kind.on == "joint" else None
-        if joint is None or joint.kind.nv != 1 or j in model.cuts:
+        if joint is None or j in model.cuts or (joint.kind.nv != 1 and not several):
             continue
-        given = {name: float(x.ravel()[0]) for name, x in force.numbers.items()}
-        if force.kind in (FRICTION, STICKING) and given.keys() <= {"viscous", "coulomb", "smoothing"}:
-            own: dict[str, Any] = {"damping": given["viscous"], "friction": given["coulomb"]}
-            damped |= {joint.name} if given["viscous"] else set()
-        elif force.kind is STOP and given.keys() <= {"lower", "upper", "restitution"} and not given["restitution"]:
-            own = {name: given[name] for name in ("lower", "upper") if name in given}
-        else:
+        ball = [motion.what for motion in joint.kind.motions or ()] == ["ball"]
+        if not ball and joint.kind.nq != joint.kind.nv:
             continue
-        joints[j] = replace(
-            joint, data=replace(joint.data, **{name: x for name, x in own.items() if x or name in LIMITS})
-        )
+        entries = _as_data(force)
+        if entries is None or (ball and any(np.ptp(x) for x in entries.values())):
+            continue
+        for i, k in enumerate([0] if ball else force.along or range(joint.kind.nv)):
+            own: dict[str, Any] = {name: float(x[i]) for name, x in entries.items() if np.isfinite(x[i])}
+            own = {name: x for name, x in own.items() if x or name in LIMITS}
+            damped |= {(joint.name, k)} if "damping" in own else set()
+            if joint.kind.nv == 1 or ball:
+                joints[j] = replace(joints[j], data=replace(joints[j].data, **own))
+            else:
+                along[joint.name, k] = replace(along.get((joint.name, k), JointData()), **own)
         elements.add(force.name)
-    return Said(replace(model, joints=tuple(joints)), frozenset(elements), frozenset(damped))
+    return Said(replace(model, joints=tuple(joints)), frozenset(elements), frozenset(damped), along)
+
+
+def _as_data(force: Force) -> dict[str, np.ndarray] | None:
+    """Entries of the data of a joint that say all that an element does, for each of its coordinates; None: none do."""
+    given = {name: np.asarray(x, dtype=float).ravel() for name, x in force.numbers.items()}
+    if force.kind in (FRICTION, STICKING) and given.keys() <= {"viscous", "coulomb", "smoothing"}:
+        return {"damping": given["viscous"], "friction": given["coulomb"]}
+    if np.any(given.get("restitution", 0.0)):
+        return None
+    if force.kind is STOP and given.keys() <= {"lower", "upper", "restitution"}:
+        return {name: given[name] for name in ("lower", "upper") if name in given}
+    if force.kind is ROTATION_STOP and given.keys() <= {"angle", "axis", "restitution"}:
+        return {"lower": np.zeros(1), "upper": given["angle"]}
+    return None
 
 
 def finite_data(joint: Joint) -> JointData:

@@ -17,7 +17,7 @@ from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.call_errors import with_call_errors
 from cardan.model.constraint_builder import ConstraintElements
 from cardan.model.control_law import ControlLaw, started
-from cardan.model.controller import Controller, ControllerPart, PreviousValue
+from cardan.model.controller import Controller, ControllerPart, PreviousValue, settled_controllers
 from cardan.model.elements import Elements, read_armature, read_name
 from cardan.model.field import dimensions, frozen
 from cardan.model.held_state import refuse_held_state
@@ -30,6 +30,7 @@ from cardan.model.model import Actuator, Model, State
 from cardan.model.named_state import degrees_hint, likely_degrees
 from cardan.model.parameter import variable_parameters
 from cardan.model.pose import Pose, numbers, read_pose, unit_quaternion
+from cardan.model.signal import Signal
 from cardan.model.signal_filter import FilterRates, coefficients, pade
 from cardan.model.tree import (
     GROUND,
@@ -97,6 +98,7 @@ class Mechanism(ConstraintElements):
         self._states: dict[str, tuple[dict[str, Any], dict[str, Any], float]] = {}
         self._actuators: dict[str, Actuator] = {}
         self._variables: dict[str, Variable] = {}
+        self._signals: dict[str, Signal] = {}
         self._doubts: dict[str, str] = {}  # bodies whose own inertia breaks a rule, and the message
         self.unjudged: set[str] = set()
         """Bodies among them that are kept all the same."""
@@ -348,22 +350,26 @@ class Mechanism(ConstraintElements):
         losses = (*self._losses, *idle_data(joints, forces, couplings))
         seen = self._ground_shapes
         model = replace(model, variables=self.variables, parameters=variable_parameters(self.variables))
-        controllers = {c.name: c.traced(model) for c in self.controllers}
+        model = replace(model, signals=self.signals, controllers=self.controllers)  # which laws may name
+        model = replace(model, signals=tuple(signal.traced(model) for signal in self.signals))
+        settled = settled_controllers(model, [c.traced(model) for c in self.controllers])
+        controllers = {c.name: c for c in settled}
         return replace(
-            model, losses=losses, states=states, actuators=self.actuators, ground_shapes=seen,
-            controllers=tuple(controllers.values()), variables=tuple(x.with_law(controllers) for x in self.variables),
+            model, losses=losses, states=states, actuators=self.actuators, ground_shapes=seen, controllers=settled,
+            variables=tuple(x.with_law(controllers) for x in self.variables),
         )  # fmt: skip
 
     def controller(
-        self, name: str, joints: str | Sequence[str], law: Any, *, bodies: str | Sequence[str] = (),
+        self, name: str, joints: str | Sequence[str] | None, law: Any, *, bodies: str | Sequence[str] = (),
         states: Mapping[str, Any] | None = None, inputs: Mapping[str, Any] | None = None, every: float | None = None,
-        delay: float = 0.0, python: bool = False,
+        delay: float = 0.0, python: bool = False, outputs: int = 1,
     ) -> str:  # fmt: skip
         """Add a controller: efforts along joints, and wrenches on bodies, from all that can be seen; return its name.
 
         Args:
             name: unique among forces, motions, couplings and controllers.
-            joints: those that it drives, by name.
+            joints: those that it drives, by name. With None, and no bodies, it acts on nothing and gives a signal,
+                "name.output", that others read.
             law: a ready-made one, such as `cd.PID(...)`; or a function of an instant, run on symbols by `build`, that
                 returns a number for each rate of the joints (N m, N), then a wrench (moment and force, at its origin,
                 in its axes) for each body, or these in a dict by name. With states it returns these and a dict of the
@@ -371,20 +377,21 @@ class Mechanism(ConstraintElements):
             bodies: those that it acts on by wrenches, by name.
             states: numbers that it keeps, by name, with their start values; "name.state" is a variable of the model.
                 A ready-made law has its own, and other start values may be given here.
-            inputs: numbers that are given to it, likewise: held variables, which `cd.simulate(..., inputs=...)`, events
-                and `model.at` set.
+            inputs: what is given to it, likewise. Numbers are held variables, which `cd.simulate(..., inputs=...)`,
+                events and `model.at` set; the name of a signal or variable, or a function of an instant, connects it.
             every: interval, s, of one that is sampled: its efforts are held in between.
             delay: s, a multiple of `every`, by which its efforts come late.
             python: whether the law is plain Python, `law(t, q, v, parameters)` of arrays with the systems first, and
                 returns efforts (k, size); called every `every` seconds, for what cannot be recorded.
+            outputs: how many numbers a law of your own that acts on nothing gives.
 
         """
         owner = self._claim_force("controller", name)
-        along = [joints] if isinstance(joints, str) else list(joints)
+        along = [] if joints is None else [joints] if isinstance(joints, str) else list(joints)
         on = [self._joint(owner, joint) for joint in along]
         pushed = tuple(self._index(owner, "body", b) for b in ([bodies] if isinstance(bodies, str) else bodies))
-        if not on and not pushed:
-            raise ModelError(f"{owner}: it acts on nothing; name joints or bodies")
+        if not on and not pushed and joints is not None:
+            raise ModelError(f"{owner}: it acts on nothing; name joints or bodies, or None for a signal only")
         if GROUND in pushed:
             raise ModelError(f"{owner}: it acts on the ground, which does not move; name a body")
         if len({*along}) != len(along) or len({*pushed}) != len(pushed):
@@ -393,15 +400,29 @@ class Mechanism(ConstraintElements):
         if every is not None and interval <= 0:
             raise ModelError(f"{owner}: every must be above 0 s, got {every!r}")
         ready = law if isinstance(law, ControlLaw) else None
+        wires = {what: x for what, x in (inputs or {}).items() if isinstance(x, str) or callable(x)}
+        inputs = {what: x for what, x in (inputs or {}).items() if what not in wires}
+        sizes: tuple[int, ...] = (*(kind.nv for _, kind in on), *(6 for _ in pushed))
+        if not sizes:
+            if not isinstance(outputs, int) or outputs < 1:
+                raise ModelError(f"{owner}: outputs must be 1 or more, got {outputs!r}")
+            sizes = (outputs if ready is None else ready.outputs(owner),)
         if ready is not None:
             if python or pushed:
                 raise ModelError(f"{owner}: {type(law).__name__} acts on joints, and is not plain Python")
             law, own_states, own_inputs = ready.over(owner, along, [kind for _, kind in on], interval)
+            started(owner, own_inputs, dict.fromkeys(wires, 0.0))
+            wired = {what: (x, int(np.size(own_inputs[what]))) for what, x in wires.items()}
+            own_inputs = {what: x for what, x in own_inputs.items() if what not in wires}
             states, inputs = started(owner, own_states, states), started(owner, own_inputs, inputs)
+        else:
+            wired = {what: (x, 0) for what, x in wires.items()}
         if not callable(law):
             raise ModelError(f"{owner}: law must be a function of an instant, or cd.PID(...) and the like, got {law!r}")
-        if python and (not interval or states):
-            raise ModelError(f"{owner}: a law in plain Python is called at intervals, every=..., and has no states=")
+        if python and (not interval or states or wires):
+            raise ModelError(
+                f"{owner}: a law in plain Python is called at intervals, every=..., and has no states= or connections"
+            )
         lag = round(float(numbers(owner, "delay", delay, ())) / interval) if interval else 0
         if delay < 0 or abs(lag * interval - delay) > 1e-9 * max(interval, delay):
             raise ModelError(f"{owner}: delay must be a multiple of every, got {delay:g} s and every = {every!r}")
@@ -409,7 +430,6 @@ class Mechanism(ConstraintElements):
             {what: frozen(np.atleast_1d(numbers(owner, what, x, np.shape(x)))) for what, x in (each or {}).items()}
             for each in (states, inputs)
         )
-        sizes = (*(kind.nv for _, kind in on), *(6 for _ in pushed))
         made = Controller(
             name,
             tuple(j for j, _ in on),
@@ -417,6 +437,7 @@ class Mechanism(ConstraintElements):
             law,
             starts,
             given,
+            wired,
             interval,
             lag,
             bool(python),
@@ -434,16 +455,35 @@ class Mechanism(ConstraintElements):
             full, part = f"{c.name}.{what}", ControllerPart(c, k)
             rate, update = (None, part) if c.every else (part, None)
             own[full] = Variable(full, start, rate=rate, every=c.every, update=update, element=c.name)
-        if c.every:
-            zero, before = frozen(np.zeros(c.size)), f"{c.name}.output"
-            own[before] = Variable(before, zero, every=c.every, update=ControllerPart(c, 0), element=c.name)
-            for k in range(1, c.lag + 1):
-                full = f"{c.name}.delayed{k}"
-                own[full] = Variable(full, zero, every=c.every, update=PreviousValue(before), element=c.name)
-                before = full
-        for full in own:
+        arriving: Callable[[Any], Any] = ControllerPart(c, 0)
+        for full in c.registers:
+            own[full] = Variable(full, frozen(np.zeros(c.size)), every=c.every, update=arriving, element=c.name)
+            arriving = PreviousValue(full)
+        for full in {**own, c.output: None}:
             self._claim_variable(full)
         self._variables |= {full: replace(variable, element=c.name) for full, variable in own.items()}
+
+    def signal(self, name: str, function: Callable[[Any], Any], *, unit: str = "") -> str:
+        """Name a function of the instant, which laws, rates and events then read as `s["name"]`; return the name.
+
+        It is what it is at the same instant. `run["name"]` has it over time.
+
+        Args:
+            name: unique among variables and signals.
+            function: of an instant, run on symbols by `build`; returns a number or several.
+            unit: SI unit, for labels.
+
+        """
+        self._claim_variable(name)
+        if not callable(function):
+            raise ModelError(f"signal {name!r}: it must be a function of an instant, got {function!r}")
+        self._signals[name] = Signal(name, function, unit)
+        return name
+
+    @property
+    def signals(self) -> tuple[Signal, ...]:
+        """The signals so far."""
+        return tuple(self._signals.values())
 
     @property
     def controllers(self) -> tuple[Controller, ...]:
@@ -537,7 +577,8 @@ class Mechanism(ConstraintElements):
 
     def _claim_variable(self, name: str) -> None:
         read_name("variable", name)
-        if name in self._variables or name == "gravity":
+        outputs = [c.output for c in self._controllers.values()]
+        if name in self._variables or name in self._signals or name in outputs or name == "gravity":
             raise ModelError(f"variable {name!r}: the name is taken")
 
     @property

@@ -31,7 +31,8 @@ class Constraint:
 
     `function(t, poses, twists)` is what the user wrote; in a built model it is the `casadi.Function` that tracing made
     of it, of (t, R, r of each body, twist of each body). Of a row of an element, the `element`, and which of its `rows`
-    this is; `function` has the element's numbers as constants.
+    this is; `function` has the element's numbers as constants. `added` is a number, free or not, that is added to the
+    expression, such as the limit of a stop.
     """
 
     name: str
@@ -40,6 +41,7 @@ class Constraint:
     unit: str = "m"
     element: ConstraintElement | None = None
     row: int = 0
+    added: Any = 0.0
 
     @property
     def owner(self) -> str:
@@ -132,6 +134,7 @@ class Constraint:
         gamma = -ca.jtimes(rate, x, xdot)
         own = ca.Function("constraint", [*ports, *free], [A.T, gamma, beta, value])
         F, gamma, beta, value = own(t, *(part for pose in poses for part in pose), *twists, *free)
+        value = value + self.added
         forces = [F[6 * k : 6 * k + 6, :] for k in range(len(self.on))]
         return forces, gamma, beta, None if phi is None else value
 

@@ -16,6 +16,7 @@ import numpy as np
 from cardan.errors import ModelError, nearest
 from cardan.model.joint import Kind
 from cardan.model.pose import numbers
+from cardan.model.values import counted
 
 Law = Callable[[Any], Any]
 Starts = Mapping[str, Any]
@@ -25,6 +26,10 @@ Written = tuple[Law, Starts, Starts]
 
 class ControlLaw(ABC):
     """A law for joints that are named when it is used."""
+
+    def outputs(self, owner: str) -> int:
+        """How many numbers it gives as a signal, where it acts on nothing."""
+        raise ModelError(f"{owner}: {type(self).__name__} acts on joints; name one")
 
     @abstractmethod
     def over(self, owner: str, joints: Sequence[str], kinds: Sequence[Kind], every: float) -> Written:
@@ -71,7 +76,8 @@ class PID(ControlLaw):
         u = kp e + x + kd edot        e = reference - q,   x' = ki e,   edot = reference_rate - v
 
     Inputs are "reference" (rad, m) and "reference_rate" (rad/s, m/s); the state is "integral", `x`, N m or N. Gains are
-    numbers, or one for each rate.
+    numbers, or one for each rate. With `sees` it regulates that in place of the coordinates; the derivative needs a
+    filter then, and units follow.
 
     Args:
         kp: N m/rad or N/m.
@@ -82,6 +88,7 @@ class PID(ControlLaw):
         limits: largest effort, or the least and the largest; the effort is kept within.
         tracking: s; past the limits the integral follows the effort with this time constant (back-calculation), so that
             it does not wind up; by default kp / ki.
+        sees: function of an instant that returns what is regulated, a number for each effort.
 
     """
 
@@ -91,26 +98,39 @@ class PID(ControlLaw):
     filter: float | None = None
     limits: Any = None
     tracking: float | None = None
+    sees: Callable[[Any], Any] | None = None
+
+    def outputs(self, owner: str) -> int:
+        """As many as there are gains."""
+        if self.sees is None:
+            raise ModelError(f"{owner}: a PID without joints regulates what it sees; give sees=function of an instant")
+        return max(np.size(gain) for gain in (self.kp, self.ki, self.kd))
 
     def over(self, owner: str, joints: Sequence[str], kinds: Sequence[Kind], every: float) -> Written:
         """As every law."""
         import casadi as ca
 
-        n = _has_lengths(owner, "PID", joints, kinds)
+        n = _has_lengths(owner, "PID", joints, kinds) if self.sees is None else sum(kind.nv for kind in kinds)
+        n = n or self.outputs(owner)
         kp, ki, kd = (_gain(owner, what, getattr(self, what), n) for what in ("kp", "ki", "kd"))
         ends = None if self.limits is None else _limits(owner, self.limits)
         T_f, T_t = self._times(owner, kp, ki, ends is not None, every)
         differs = T_f > 0 or (bool(every) and bool(kd.any()))
+        if self.sees is not None and kd.any() and not differs:
+            raise ModelError(f"{owner}: kd with sees= needs filter=, s, since the rate of what it sees is not known")
         starts: dict[str, Any] = {"integral": np.zeros(n)} if ki.any() else {}
         starts |= {"filtered": np.zeros(n)} if differs else {}
-        inputs = {"reference": np.zeros(n), **({} if differs else {"reference_rate": np.zeros(n)})}
+        rated = not differs and self.sees is None
+        inputs = {"reference": np.zeros(n), **({"reference_rate": np.zeros(n)} if rated else {})}
 
         def law(s: Any) -> Any:
-            q, v = _coordinates(s, joints)
+            q, v = _coordinates(s, joints) if self.sees is None else (_seen(owner, self.sees(s), n), None)
             e = s["reference"] - q
             x = s["integral"] if ki.any() else 0.0
-            if not differs:
+            if rated:
                 slope = s["reference_rate"] - v
+            elif not differs:
+                slope = 0.0
             elif every:  # backward difference, first-order filtered
                 slope = (e - s["filtered"]) / (T_f + every)
             else:
@@ -200,11 +220,17 @@ class StateSpace(ControlLaw):
         C = (b[1:] - b[0] * a[1:]).reshape(1, n)
         return cls(A, np.eye(n)[:, :1], C, b[:1].reshape(1, 1), **more)
 
+    def outputs(self, owner: str) -> int:
+        """The rows of D."""
+        if self.sees is None:
+            raise ModelError(f"{owner}: a StateSpace without joints says what it sees with sees=function")
+        return len(self.D)
+
     def over(self, owner: str, joints: Sequence[str], kinds: Sequence[Kind], every: float) -> Written:
         """As every law."""
         import casadi as ca
 
-        n = sum(kind.nv for kind in kinds)
+        n = sum(kind.nv for kind in kinds) or self.outputs(owner)
         if len(self.D) != n:
             raise ModelError(f"{owner}: its StateSpace gives {len(self.D)} numbers, and the joints take {n}")
         if self.sees is None and self.D.shape[1] != _has_lengths(owner, "StateSpace without sees=", joints, kinds):
@@ -215,7 +241,11 @@ class StateSpace(ControlLaw):
         A, B, C, D = (ca.DM(x) for x in (self.A, self.B, self.C, self.D))
 
         def law(s: Any) -> Any:
-            y = s["reference"] - _coordinates(s, joints)[0] if self.sees is None else _seen(owner, self.sees(s), B)
+            y = (
+                s["reference"] - _coordinates(s, joints)[0]
+                if self.sees is None
+                else _seen(owner, self.sees(s), B.size2())
+            )
             if not A.size1():
                 return D @ y
             return C @ s["x"] + D @ y, {"x": A @ s["x"] + B @ y}
@@ -224,12 +254,12 @@ class StateSpace(ControlLaw):
         return law, {"x": self.start} if A.size1() else {}, inputs
 
 
-def _seen(owner: str, y: Any, B: Any) -> Any:
+def _seen(owner: str, y: Any, n: int) -> Any:
     import casadi as ca
 
     column = ca.vertcat(*(y if isinstance(y, list | tuple) else [y]))
-    if column.shape != (B.size2(), 1):
-        raise ModelError(f"{owner}: sees must return {B.size2()} numbers, got {column.numel()}")
+    if column.shape != (n, 1):
+        raise ModelError(f"{owner}: sees must return {counted(n, 'number')}, got {column.numel()}")
     return column
 
 
@@ -251,12 +281,19 @@ class StateFeedback(ControlLaw):
     at: Any = None
     effort: Any = None
 
+    def outputs(self, owner: str) -> int:
+        """The rows of K."""
+        if not self.states:
+            raise ModelError(f"{owner}: a StateFeedback without joints says whose states it takes with states=joints")
+        return len(np.atleast_2d(np.asarray(self.K, dtype=float)))
+
     def over(self, owner: str, joints: Sequence[str], kinds: Sequence[Kind], every: float) -> Written:
         """As every law."""
         import casadi as ca
 
         K = np.atleast_2d(np.asarray(self.K, dtype=float))
-        n, names, at, effort = sum(kind.nv for kind in kinds), self.states or list(joints), self.at, self.effort
+        n = sum(kind.nv for kind in kinds) or self.outputs(owner)
+        names, at, effort = self.states or list(joints), self.at, self.effort
         if hasattr(names, "point"):
             names, at, effort = of_linear(owner, names, joints)
         width = 2 * len(names)
@@ -328,6 +365,8 @@ class Motor(ControlLaw):
                 raise ModelError(f"{owner}: {what} must be above 0, got {value:g}")
         if L < 0:
             raise ModelError(f"{owner}: inductance must not be negative, got {L:g} H")
+        if not kinds:
+            self.outputs(owner)
         most = None if self.voltage is None else _limits(owner, self.voltage)
         n = sum(kind.nv for kind in kinds)
 

@@ -6,145 +6,29 @@
 `s` is read as an instant is: `s.t`, `s.coordinate("A")`, `s.rate("A")`, `s.position("tip")`, `s["pid.integral"]`, own
 states and inputs also by their short names, `s["integral"]`. The law is run on symbols when the model is built; what it
 read then (`Sight`) are the arguments of its graph. A sampled controller has its efforts in a variable, which is held.
+
+One that acts on nothing has an output, a signal, which other controllers read as `s["name.output"]` or take as input.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from cardan.algebra.matrix import Matrix, is_symbol
-from cardan.errors import CardanError, ModelError, UnknownNameError, nearest
-from cardan.model.force import trace
+from cardan.errors import CardanError, ModelError, nearest
 from cardan.model.graph_digest import graph_digest
 from cardan.model.held_state import refuse_held_state
-from cardan.model.parameter import find_parameter
+from cardan.model.sight import Recorded, Recorder, Sight, record
+from cardan.model.signal import in_order, told_cycle
 from cardan.model.values import counted, shown
 
 if TYPE_CHECKING:
     from cardan.model.control_law import ControlLaw
     from cardan.model.model import Model
-
-
-@dataclass(frozen=True)
-class Sight:
-    """One thing that a law reads: the method of the observer, its arguments, and the shape of what it gives."""
-
-    what: str
-    of: tuple[Any, ...]
-    shape: tuple[int, int]
-
-    def at(self, s: Any) -> Any:
-        """What an observer sees of it."""
-        if self.what == "t":
-            return s.t
-        return s[self.of[0]] if self.what == "number" else getattr(s, self.what)(*self.of)
-
-
-class Recorder:
-    """What a law is run on: gives symbols, and remembers what they stand for.
-
-    It has the methods of `formulation.instant.Observer`, and own states and inputs by their short names.
-    """
-
-    def __init__(self, model: Model, owner: str) -> None:
-        """Nothing is seen yet."""
-        self.model, self._owner = model, owner
-        self.sights: dict[Sight, Any] = {}
-
-    def _see(self, what: str, of: tuple[Any, ...], rows: int, columns: int = 1) -> Any:
-        import casadi as ca
-
-        sight = Sight(what, of, (rows, columns))
-        if sight not in self.sights:
-            self.sights[sight] = ca.SX.sym(what, rows, columns)
-        return self.sights[sight]
-
-    @property
-    def t(self) -> Any:
-        """Time, s."""
-        return self._see("t", (), 1)
-
-    @property
-    def q(self) -> Any:
-        """Coordinates (nq,) of the tree."""
-        import casadi as ca
-
-        return ca.vertcat(*(self.coordinate(name) for name in self._tree))
-
-    @property
-    def v(self) -> Any:
-        """Rates (nv,) of the tree."""
-        import casadi as ca
-
-        return ca.vertcat(*(self.rate(name) for name in self._tree))
-
-    @property
-    def _tree(self) -> list[str]:
-        return [self.model.joints[link.joint].name for link in self.model.tree.links if link.kind.nv]
-
-    def __getitem__(self, name: str) -> Any:
-        """A state or input of its own, a variable, or a number of the model by name."""
-        known = {x.name: x.value.size for x in self.model.variables}
-        for full in (f"{self._owner}.{name}", name):
-            if full in known:
-                return self._see("number", (full,), known[full])
-        try:
-            return self._see("number", (name,), find_parameter(self.model, name).size)
-        except CardanError:
-            near = [*known, *(x.removeprefix(f"{self._owner}.") for x in known if x.startswith(f"{self._owner}."))]
-            raise UnknownNameError(
-                f"{name!r} is not a state or input of it, a variable or a number of the model{nearest(name, near)}"
-            ) from None
-
-    def coordinate(self, joint: str) -> Any:
-        """Coordinates of a joint."""
-        return self._see("coordinate", (joint,), self._kind(joint).nq)
-
-    def rate(self, joint: str) -> Any:
-        """Rates of a joint."""
-        return self._see("rate", (joint,), self._kind(joint).nv)
-
-    def position(self, body: str, point: Sequence[float] = (0.0, 0.0, 0.0)) -> Any:
-        """Position (3,) of a point of a body or frame, in ground components, m."""
-        return self._see("position", self._point(body, point), 3)
-
-    def velocity(self, body: str, point: Sequence[float] = (0.0, 0.0, 0.0)) -> Any:
-        """Velocity (3,) of a point of a body or frame, in ground components, m/s."""
-        return self._see("velocity", self._point(body, point), 3)
-
-    def rotation(self, body: str) -> Any:
-        """Axes (3, 3) of a body or frame as columns, in ground components."""
-        self.model.placement(body)
-        return self._see("rotation", (body,), 3, 3)
-
-    def angular_velocity(self, body: str) -> Any:
-        """Angular velocity (3,) of a body or frame, in ground components, rad/s."""
-        self.model.placement(body)
-        return self._see("angular_velocity", (body,), 3)
-
-    def reaction(self, joint: str) -> Any:
-        """Refused: efforts and reactions depend on each other."""
-        raise UnknownNameError(
-            f"the reaction of joint {joint!r} depends on the efforts at the same instant, an algebraic loop; measure "
-            "the force by a spring or bushing in place of the joint"
-        )
-
-    def _point(self, body: str, point: Sequence[float]) -> tuple[str, tuple[float, ...]]:
-        self.model.placement(body)
-        at = tuple(float(x) for x in point)
-        if len(at) != 3:
-            raise ModelError(f"a point of {body!r} must be 3 numbers, m, got {shown(point)}")
-        return body, at
-
-    def _kind(self, joint: str) -> Any:
-        kind = self.model.joint(joint).kind
-        if not kind.nv:
-            raise UnknownNameError(f"joint {joint!r} is rigid and has no coordinates of its own")
-        return kind
 
 
 def recorded(s: Any) -> Any:
@@ -156,9 +40,10 @@ def recorded(s: Any) -> Any:
 class Controller:
     """One controller: the joints and bodies, by number, that it acts on, its states and inputs, and its law.
 
-    `states` and `inputs` have their start values by short name. `every` is its interval, s, 0 if it is continuous;
-    `lag` by how many intervals its efforts come late. `called` is a law in plain Python. In a built model `function` is
-    the graph of the efforts and of the rates, or next values, of the states, of what `sights` say.
+    `states` and `inputs` have their start values by short name; `wires` are the inputs that functions of the instant or
+    signals give, with their sizes. `every` is its interval, s, 0 if it is continuous; `lag` by how many intervals its
+    efforts come late. `called` is a law in plain Python. In a built model `recorded` is the graph of the efforts and of
+    the rates, or next values, of the states.
     """
 
     name: str
@@ -167,15 +52,17 @@ class Controller:
     law: Callable[..., Any] = field(repr=False)
     states: Mapping[str, np.ndarray] = field(default_factory=dict)
     inputs: Mapping[str, np.ndarray] = field(default_factory=dict)
+    wires: Mapping[str, tuple[str | Callable[[Any], Any], int]] = field(default_factory=dict, repr=False)
     every: float = 0.0
     lag: int = 0
     called: bool = False
-    function: Any = field(default=None, repr=False)
-    sights: tuple[Sight, ...] = ()
+    recorded: Recorded | None = field(default=None, repr=False)
+    behind: tuple[Sight, ...] = ()
+    """What its efforts depend on at the same instant, also through signals."""
     ready: ControlLaw | None = None
     """The ready-made law that `law` is, if it is one."""
     sizes: tuple[int, ...] = ()
-    """How many numbers act along each joint, then on each body."""
+    """How many numbers act along each joint, then on each body; or how many it gives as a signal."""
 
     @property
     def owner(self) -> str:
@@ -188,9 +75,22 @@ class Controller:
         return sum(self.sizes)
 
     @property
-    def held(self) -> str:
-        """Name of the variable that has the efforts of a sampled one; empty if it is continuous."""
-        return "" if not self.every else f"{self.name}.delayed{self.lag}" if self.lag else f"{self.name}.output"
+    def acts(self) -> bool:
+        """Whether it acts on joints or bodies; else its output is a signal only."""
+        return bool(self.joints or self.bodies)
+
+    @property
+    def output(self) -> str:
+        """Name of its efforts as a signal; of a sampled one that of the variable that holds them."""
+        return f"{self.name}.output"
+
+    @property
+    def registers(self) -> list[str]:
+        """Names of the variables that its efforts pass through if it is sampled: the last is held."""
+        if not self.every:
+            return []
+        early = ["computed", *(f"delayed{k}" for k in range(1, self.lag))] if self.lag else []
+        return [*(f"{self.name}.{what}" for what in early), self.output]
 
     def labels(self, model: Model) -> list[tuple[str, str]]:
         """Name and unit of each effort along its joints, then of each component of the wrenches on its bodies."""
@@ -207,24 +107,31 @@ class Controller:
     @property
     def depends_on_time(self) -> bool:
         """Whether time appears in its efforts."""
-        at = [k for k, sight in enumerate(self.sights) if sight.what == "t"]
-        return not self.every and bool(at) and bool(self.function.jac_sparsity(0, at[0]).nnz())
+        return not self.every and any(sight.what == "t" for sight in self.behind)
+
+    def size_in(self, model: Model, path: tuple[str, ...] = ()) -> int:
+        """How many numbers its output has, as `Signal.size_in`."""
+        return self.size
 
     def digest(self, place: Callable[[int], str]) -> bytes:
         """All that enters the equations."""
-        graph = "" if self.function is None else graph_digest(self.function)
+        graph = "" if self.recorded is None else graph_digest(self.recorded.function)
+        sights = () if self.recorded is None else self.recorded.sights
         on = [place(j) for j in self.joints], list(self.bodies)
-        return repr(("controller", on, self.every > 0, self.held, self.sights, graph)).encode()
+        return repr(("controller", self.name, on, self.every > 0, sights, graph)).encode()
 
-    def outputs(self, s: Any) -> list[Any]:
-        """Efforts, then rates or next values of the states, at what an observer sees."""
-        import casadi as ca
+    def part(self, k: int, s: Any) -> Any:
+        """Efforts (0), or the rate or next value of a state, at what an observer sees."""
+        assert self.recorded is not None
+        return self.recorded.result(k, s)
 
-        return list(self.function.call([ca.SX(sight.at(s)) for sight in self.sights]))
+    def at(self, s: Any) -> Any:
+        """What acts, as a column, at what an observer sees."""
+        return s[self.output] if self.every else self.part(0, s)
 
     def efforts(self, s: Any) -> list[Any]:
         """What acts along each joint, then on each body, at what an observer sees."""
-        column = s[self.held] if self.every else self.outputs(s)[0]
+        column = self.at(s)
         ends = np.cumsum(self.sizes)
         return [column[int(end) - n : int(end), 0] for n, end in zip(self.sizes, ends, strict=True)]
 
@@ -233,22 +140,22 @@ class Controller:
         if self.called:
             return self
         refuse_held_state(self.owner, self.law, "states=")
-        (first, sights), (again, others) = (self._recorded(model) for _ in range(2))  # on symbols of their own
-        if sights != others or first.serialize() != again.serialize():
+        for wire, _ in self.wires.values():
+            if callable(wire):
+                refuse_held_state(self.owner, wire, "states=")
+        first, again = (
+            record(
+                self.owner,
+                lambda recorder: self._columns(model, recorder),
+                self._not_a_function,
+                Recorder(model, self.name, self.wires),
+            )
+            for _ in range(2)
+        )  # on symbols of their own
+        if first.sights != again.sights or first.function.serialize() != again.function.serialize():
             raise ModelError(self._not_a_function)
-        return replace(self, function=first, sights=sights, law=recorded)  # which other processes can be sent
-
-    def _recorded(self, model: Model) -> tuple[Any, tuple[Sight, ...]]:
-        """The graph of one run of the law, and what it takes."""
-        import casadi as ca
-
-        recorder = Recorder(model, self.name)
-        columns = self._columns(model, recorder)
-        ports = list(recorder.sights.values())
-        if any(not ca.depends_on(ca.veccat(*ports), symbol) for symbol in ca.symvar(ca.vertcat(*columns))):
-            raise ModelError(self._not_a_function)
-        sizes = (self.size, *(len(x) for x in self.states.values()))
-        return trace(self.owner, lambda: columns, ports, (), sizes, listed=True, what="law"), tuple(recorder.sights)
+        wires = {name: (recorded if callable(wire) else wire, n) for name, (wire, n) in self.wires.items()}
+        return replace(self, recorded=first, law=recorded, wires=wires)  # which other processes can be sent
 
     @property
     def _not_a_function(self) -> str:
@@ -258,8 +165,8 @@ class Controller:
             "states= and return its rate, make the clock s.t, and numbers constants or variables"
         )
 
-    def _columns(self, model: Model, recorder: Recorder) -> list[Any]:
-        """Efforts, and rates or next values of the states, from what the law returns."""
+    def _columns(self, model: Model, recorder: Recorder) -> tuple[list[Any], list[int]]:
+        """Efforts, and rates or next values of the states, from what the law returns; and their sizes."""
         import casadi as ca
 
         from cardan.model.plain_symbols import plain_symbols
@@ -289,12 +196,15 @@ class Controller:
             efforts = self._by_name(model, efforts)
         found = [_numbers(self.owner, "efforts", efforts, self.size, self._told(model))]
         found += [_numbers(self.owner, f"the {word} of {k!r}", rates[k], len(x)) for k, x in self.states.items()]
-        return [ca.vertcat(*x) if isinstance(x, list) else x for x in found]
+        sizes = [self.size, *(len(x) for x in self.states.values())]
+        return [ca.vertcat(*x) if isinstance(x, list) else x for x in found], sizes
 
     def _names(self, model: Model) -> list[str]:
         return [model.joint_names[j] for j in self.joints] + [model.body_names[b] for b in self.bodies]
 
     def _told(self, model: Model) -> str:
+        if not self.acts:
+            return "its output"
         return ", ".join(f"{n} for {name!r}" for n, name in zip(self.sizes, self._names(model), strict=True))
 
     def _by_name(self, model: Model, efforts: Mapping[str, Any]) -> list[Any]:
@@ -316,7 +226,7 @@ class ControllerPart:
 
     def __call__(self, s: Any) -> Matrix:
         """At an instant."""
-        return self.controller.outputs(s)[self.k]
+        return self.controller.part(self.k, s)
 
 
 @dataclass(frozen=True)
@@ -347,3 +257,39 @@ def _numbers(owner: str, what: str, value: Any, n: int, each: str = "") -> Any:
         more = f" ({each})" if each and n > 1 else ""
         raise ModelError(f"{owner}: {what} must be {counted(n, 'number')}{more}, got {column.numel()}")
     return ca.densify(ca.vec(column))
+
+
+def settled_controllers(model: Model, controllers: Iterable[Controller]) -> tuple[Controller, ...]:
+    """Traced controllers with what their efforts depend on at the same instant, also through signals.
+
+    Rejects signals that depend on themselves, and continuous efforts that depend on what follows from them: reactions
+    and accelerations.
+    """
+    own = {c.output: c for c in controllers if not c.every}
+    reads = {signal.name: signal.reads for signal in model.signals}
+    results = {signal.name: signal.recorded.reads[0] for signal in model.signals if signal.recorded is not None}
+    for name, c in own.items():
+        assert c.recorded is not None
+        results[name] = c.recorded.reads[0]
+        reads[name] = tuple(sight.of[0] for sight in results[name] if sight.what == "number")
+    behind: dict[str, tuple[Sight, ...]] = {}
+    order = in_order(reads, told_cycle)
+    sampled = {c.output: c.recorded.reads[0] for c in controllers if c.every and c.recorded is not None}
+    for name, own_sights in {**{name: results[name] for name in order}, **sampled}.items():
+        found: dict[Sight, None] = {}
+        for sight in own_sights:
+            through = behind.get(sight.of[0]) if sight.what == "number" and sight.of[0] not in sampled else None
+            found |= dict.fromkeys((sight,) if through is None else through)
+        behind[name] = tuple(found)
+    settled = tuple(replace(c, behind=behind.get(c.output, ())) for c in controllers)
+    for c in settled:
+        answers = [sight for sight in c.behind if sight.is_answer]
+        if c.acts and answers and not c.every:
+            of = answers[0]
+            on = f"joint {model.joint_names[c.joints[0]]!r}" if c.joints else f"body {model.body_names[c.bodies[0]]!r}"
+            raise ModelError(
+                f"{c.owner}: its effort on {on} depends on {of.told} at the same instant, which depends on the effort, "
+                "an algebraic loop; sample it with every=..., read it through m.filter(...), or measure the force by a "
+                "spring or bushing in place of the joint"
+            )
+    return settled

@@ -12,7 +12,7 @@ from cardan.model.body import Frame, Joint
 from cardan.model.constraint import Constraint
 from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.controller import Controller
-from cardan.model.field import FUNCTIONS, TABLE, TEXT, each, frozen, not_negative
+from cardan.model.field import FUNCTIONS, LIMIT, TABLE, TEXT, Field, dimensions, each, frozen, not_negative
 from cardan.model.force import (
     BUSHING,
     DAMPER,
@@ -30,9 +30,10 @@ from cardan.model.force import (
     ForceKind,
 )
 from cardan.model.joint import NUMBERED, Kind
-from cardan.model.law import CONTACT, SLIDING, STICKING, STOP
+from cardan.model.law import CONTACT, SLIDING, STICKING, STOP, rates_together
 from cardan.model.lock import LATCHES, LOCK
 from cardan.model.pose import numbers
+from cardan.model.pose_stop import POSITION_STOP, ROTATION_STOP, has_quaternion
 from cardan.model.table import Table
 from cardan.model.tree import GROUND
 
@@ -229,16 +230,24 @@ class Elements:
 
     def stop(
         self, name: str, on: str | Sequence[str], gap: Callable[..., Any] | None = None, *, lower: Any = None,
-        upper: Any = None, restitution: float = 0.0, stiffness: Any = None, damping: Any = None,
+        upper: Any = None, angle: float | None = None, swing: float | None = None, twist: Any = None,
+        axis: Sequence[float] | None = None, restitution: float = 0.0, stiffness: Any = None, damping: Any = None,
     ) -> str:  # fmt: skip
         """Add a stop, and return its name: limits of a joint, or a gap between bodies that must not be negative.
+
+        Of a joint with a quaternion, as a ball or free joint, `angle`, `swing` and `twist` limit the rotation.
 
         Args:
             name: unique among forces, motions and couplings.
             on: a joint, or one of its coordinates, "A[1]"; or, with `gap`, the bodies that it depends on.
             gap: `gap(t, poses, twists)` returns the gap (m) from time and poses of the bodies, as in `user_force`.
-            lower: least coordinate of the joint, rad or m; of one with several a number, or None, for each.
+            lower: least coordinate of the joint, rad or m; of one with several a number, or None, for each; of a free
+                joint those of its position.
             upper: its largest coordinate.
+            angle: largest angle of the whole rotation, rad.
+            swing: largest angle between `axis` on the parent and `axis` on the child, rad: a cone.
+            twist: least and largest turn about `axis`, apart from the swing, rad; one number is both ways.
+            axis: of swing and twist, in the joint frame; z by default.
             restitution: of hard stops, from 0 to 1.
             stiffness: of a compliant stop, N m/rad or N/m; a stop without is hard.
             damping: of a compliant stop, N m s/rad or N s/m; it never pulls.
@@ -246,13 +255,39 @@ class Elements:
         """
         spring = {"stiffness": stiffness, "damping": damping, "lower": lower, "upper": upper}
         more = {what: value for what, value in spring.items() if value is not None}
+        rotation = {"angle": angle, "swing": swing, **_twist(f"stop {name!r}", twist), "axis": axis}
+        turning = {what: value for what, value in rotation.items() if value is not None}
+        if turning and ("lower" in more or "upper" in more or gap is not None):
+            raise ModelError(
+                f"stop {name!r}: {min(turning)} is of a rotation; give lower, upper or gap to another stop"
+            )
+        positions = self._positions(f"stop {name!r}", on, more) if gap is None else None
+        if positions is not None:
+            joint, limits = positions
+            rest = {what: value for what, value in more.items() if what not in ("lower", "upper")}
+            return self.force(name, POSITION_STOP, joint, restitution=restitution, **limits, **rest)
         if gap is None:
             if not isinstance(on, str):
                 raise ModelError(f"stop {name!r}: a stop between bodies needs a gap, a function of (t, poses, twists)")
-            return self.force(name, STOP, on, restitution=restitution, **more)
+            kind = ROTATION_STOP if turning else STOP
+            return self.force(name, kind, on, restitution=restitution, **turning, **more)
         if lower is not None or upper is not None:
             raise ModelError(f"stop {name!r}: lower and upper are limits of a joint; a gap has the limit 0")
         return self.force(name, CONTACT, on, gap=gap, restitution=restitution, **more)
+
+    def _positions(self, owner: str, on: Any, given: dict[str, Any]) -> tuple[str, dict[str, float]] | None:
+        """Of limits of a free joint, or of its position "F[2]", the joint and the limits by name; else None."""
+        found = NUMBERED.fullmatch(on) if isinstance(on, str) and on not in self._joints else None
+        joint, k = (found[1], int(found[2])) if found else (on, 0)
+        ends = {what: given[what] for what in ("lower", "upper") if what in given}
+        kind = self._joints[joint].kind if isinstance(joint, str) and joint in self._joints else None
+        if kind is None or not ends or k > 2 or kind.nv != 6 or not has_quaternion(kind):
+            return None
+        limits: dict[str, float] = {}
+        for what, value in ends.items():
+            read = Field(form=LIMIT).read(owner, what, value, 1 if found else 3)[what]
+            limits |= {f"{'xyz'[k + i]}_{what}": float(x) for i, x in enumerate(read) if np.isfinite(x)}
+        return joint, limits
 
     def contact(
         self, name: str, bodies: str | Sequence[str], *, gap: Callable[..., Any],
@@ -356,6 +391,8 @@ class Elements:
                     f"{owner}: joint {on!r} ({joint.name}) has a quaternion, along which there is no spring; use "
                     "bushing(...) between its two bodies"
                 )
+            if kind is FRICTION:
+                rates_together(owner, joint)  # rejects rates that are no vectors
         else:
             owner, places = self._on_bodies(kind.name, name, on, kind.bodies)  # type: ignore[arg-type]
         for what in numbers:
@@ -619,6 +656,15 @@ def _read_function(owner: str, function: Any, arguments: str) -> Any:
     if not callable(function):
         raise ModelError(f"{owner}: function must be a function of ({arguments}), got {function!r}")
     return function
+
+
+def _twist(owner: str, twist: Any) -> dict[str, float]:
+    """Limits of a twist: a pair, or one number both ways."""
+    if twist is None:
+        return {}
+    both = numbers(owner, "twist", twist, (2,) if dimensions(twist) else ())
+    low, high = both if both.ndim else (-both, both)
+    return {"twist_lower": float(low), "twist_upper": float(high)}
 
 
 def _gap_and_sliding(gap: Callable[..., Any], tangent: Callable[..., Any]) -> Callable[..., Any]:

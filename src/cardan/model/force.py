@@ -753,13 +753,19 @@ def _torsion_power(f: Force, q: Matrix, v: Matrix) -> Scalar:
 def _friction(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
     """Viscous part, and Coulomb's with its jump smoothed over a speed: it creeps where it should stick.
 
-    With `static` the level falls from it to `coulomb` over the speed `stribeck`.
+    With `static` the level falls from it to `coulomb` over the speed `stribeck`. Along an angular velocity, and along a
+    velocity, of a joint with a quaternion it is one vector against the motion.
     """
-    level = f["coulomb"]
+    level, speed = f["coulomb"], v
+    along: Scalar = 1.0
+    if q.shape[0] != v.shape[0]:
+        speeds = [sqrt(dot(v[k : k + 3], v[k : k + 3]) + TINY) for k in range(0, v.shape[0], 3)]
+        speed = stack(*(each for each in speeds for _ in range(3)))
+        along = v / speed
     if "static" in f.numbers:
         more = f["static"] - level
-        level = level + where(more > 0, more, 0.0) * (-((v / f["stribeck"]) ** 2)).exp()
-    return -(f["viscous"] * v) - level * (v / f["smoothing"]).tanh()
+        level = level + where(more > 0, more, 0.0) * (-((speed / f["stribeck"]) ** 2)).exp()
+    return -(f["viscous"] * v) - level * (speed / f["smoothing"]).tanh() * along
 
 
 def _drive(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:

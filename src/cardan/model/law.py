@@ -31,6 +31,7 @@ from cardan.model.body import Joint
 from cardan.model.constraint import Constraint
 from cardan.model.field import EACH, FRACTION, GAP, LIMIT, NOT_NEGATIVE, POSITIVE, TEXT, Field, frozen
 from cardan.model.force import FORCES, BodyPose, Coupling, Force, ForceKind
+from cardan.model.joint import Kind
 from cardan.model.row import Law, RowLabel
 
 AT_REST = 1e-10  # m/s or rad/s: friction without a Stribeck speed is static up to this speed
@@ -111,9 +112,11 @@ class LawfulElement:
         return level + more * ca.exp(-((speed / self._of("stribeck", disc)) ** 2))
 
     def _of(self, name: str, disc: int) -> Scalar:
-        """A number of one of the discs; one that is not given for each is for all."""
-        several = name in self.numbers and self.numbers[name].size > 1
-        return self.force.number(name, disc if several else 0)
+        """A number of one of the discs; one that is not given for each is for all. The same for each row of a disc."""
+        if name not in self.numbers or self.numbers[name].size == 1:
+            return self.force.number(name)
+        own = self.discs[disc]
+        return sum((self.force.number(name, k) for k in own[1:]), self.force.number(name, own[0])) / len(own)
 
 
 # Stops of joints.
@@ -129,7 +132,7 @@ def _ends(f: Force) -> list[tuple[str, int, float, Scalar]]:
     ]
 
 
-def _push(f: Force, depth: Any, rate: Any, k: int = 0) -> Any:
+def pushing(f: Force, depth: Any, rate: Any, k: int = 0) -> Any:
     """Force (N or N m) of a compliant stop: of its spring and damper, never pulling."""
     push = f.number("stiffness", k) * depth + f.number("damping", k) * rate
     return where(depth > 0, where(push > 0, push, 0.0), 0.0)
@@ -139,7 +142,7 @@ def _stop(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
     force = zeros(v.shape[0], None, v)
     if "stiffness" in f.numbers:
         for _, k, sign, limit in _ends(f):
-            force[k] = force[k] + sign * _push(f, sign * (expression(limit) - q[k]), -sign * v[k], k)
+            force[k] = force[k] + sign * pushing(f, sign * (expression(limit) - q[k]), -sign * v[k], k)
     return force
 
 
@@ -209,10 +212,28 @@ def _viscous(f: Force, t: Scalar, q: Matrix, v: Matrix) -> Matrix:
     return -(f["viscous"] * v)
 
 
+def rates_together(owner: str, kind: Kind) -> tuple[tuple[int, ...], ...]:
+    """Rates of a joint that friction acts along as one vector; each by itself, but for those beside a quaternion.
+
+    These are the three components of an angular velocity, and of a velocity.
+    """
+    if kind.nq == kind.nv:
+        return tuple((k,) for k in range(kind.nv))
+    found = tuple(tuple(range(k, k + 3)) for k in range(0, kind.nv, 3))
+    if any(len(kind.v_units[k : k + 3]) < 3 or len({*kind.v_units[k : k + 3]}) > 1 for k, *_ in found):
+        raise ModelError(
+            f"{owner}: a joint of kind {kind.title!r} has a quaternion and rates that are no vectors, three by three; "
+            "give its friction by a drive"
+        )
+    return found
+
+
 def _lawful_friction(f: Force, joints: Sequence[Joint]) -> LawfulElement:
-    joint, places = joints[f.on[0]], coordinates(f, joints)
+    joint = joints[f.on[0]]
+    together = rates_together(f.owner, f.part_of(joint.kind))
+    places = f.along or tuple(range(joint.kind.nv))
     by, pressed = _pressing(f, joints)
-    turns = [joint.kind.v_units[k] == "rad/s" for k in places]
+    turns = [joint.kind.v_units[places[own[0]]] == "rad/s" for own in together]
     if by is not None and "radius" not in f.numbers and any(turns):
         raise ModelError(
             f"{f.owner}: it depends on the reaction of a turning joint, {joint.name!r}; give the radius (m) of its pin"
@@ -220,15 +241,20 @@ def _lawful_friction(f: Force, joints: Sequence[Joint]) -> LawfulElement:
     if "radius" in f.numbers and not any(turns):
         raise ModelError(f"{f.owner}: radius is of the pin of a turning joint, and {joint.name!r} slides")
     levels = _levels(f)
-    for k, place in enumerate(places):
-        if not any(level.ravel()[k if level.size > 1 else 0] for level in levels):
+    for own in together:
+        if not any(np.any(level.ravel()[list(own) if level.size > 1 else 0]) for level in levels):
             raise ModelError(
-                f"{f.owner}: nothing of {f'{joint.name}[{place}]'!r} sticks; name the coordinate that does"
+                f"{f.owner}: nothing of {f'{joint.name}[{places[own[0]]}]'!r} sticks; name the coordinate that does"
             )
+        for name in ("coulomb", "static", "stribeck"):
+            if name in f.numbers and len({nominal_of(x) for x in f.numbers[name].ravel()[list(own)]}) > 1:
+                raise ModelError(
+                    f"{f.owner}: {name} must be one number for rates {own[0]} to {own[-1]} of joint {joint.name!r} "
+                    f"({joint.kind.title}), along which friction is one vector, got {f.numbers[name].tolist()}"
+                )
     rows = tuple(along_rate(f, "friction", k) for k in places)
     names = tuple(row_name("sliding", k, places) for k in places)
-    discs = tuple((k,) for k in range(len(rows)))
-    return LawfulElement(f, rows, (Law.FRICTION,) * len(rows), names, None, by, discs, tuple(turns), pressed)
+    return LawfulElement(f, rows, (Law.FRICTION,) * len(rows), names, None, by, together, tuple(turns), pressed)
 
 
 def _levels(f: Force) -> list[np.ndarray]:
@@ -249,9 +275,13 @@ def _pressing(f: Force, joints: Sequence[Joint]) -> tuple[int | None, str]:
         if normal:
             raise ModelError(f"{f.owner}: {normal!r} presses it, and it has no coefficient of friction; give one")
         return None, ""
-    if not normal:
-        return f.on[0], ""
-    j = next((j for j, joint in enumerate(joints) if joint.name == normal), None)
+    own = f.on[0] if f.kind.on == "joint" else None
+    j = next((j for j, joint in enumerate(joints) if joint.name == normal), None) if normal else own
+    if j is not None and not joints[j].kind.freedoms_removed:
+        held = joints[j]
+        raise ModelError(f"{f.owner}: joint {held.name!r} ({held.kind.title}) holds nothing and has no reaction")
+    if j is None and not normal:
+        raise ModelError(f"{f.owner}: it has a coefficient; name the joint or element that presses it, normal=...")
     return j, "" if j is not None else normal
 
 
@@ -263,8 +293,6 @@ def _no_law(f: Force, *at: Any) -> Any:
 def _lawful_sliding(f: Force, joints: Sequence[Joint]) -> LawfulElement:
     _levels(f)
     by, pressed = _pressing(f, joints)
-    if by is not None and not f.texts.get("normal"):
-        raise ModelError(f"{f.owner}: it has a coefficient; name the joint or element that presses it, normal=...")
     unit = f.texts.get("unit", "")
     if unit not in ("", "m", "rad"):
         raise ModelError(f"{f.owner}: unit must be 'm' or 'rad', got {unit!r}")
@@ -321,7 +349,7 @@ def _pushed(f: Force, t: Scalar, poses: Sequence[BodyPose], twists: Sequence[Mat
     rate = beta
     for F, twist in zip(forces, twists, strict=True):
         rate = rate - dot(F, twist)
-    push = _push(f, -gap, rate)
+    push = pushing(f, -gap, rate)
     return [F * push for F in forces]
 
 

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cardan.model.particles import ParticleSystem
-    from cardan.model.shape import Shape
+    from cardan.model.signal import Signal
+from cardan.model.shape import Shape
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +104,8 @@ class Model:
     """Numbers beside those of bodies, joints and elements, held or with a rate; they are parameters too."""
     controllers: tuple[Controller, ...] = ()
     """Efforts and wrenches that depend on all that can be seen of the mechanism."""
+    signals: tuple[Signal, ...] = ()
+    """Functions of the instant by name, which others read."""
     free_numbers: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)
     """Of a model with symbols in place of its free parameters: these, by name."""
     merge: str = "all"
@@ -319,6 +322,8 @@ class Model:
             h.update(joint.at.matrix.tobytes() + joint.child_at.matrix.tobytes())
         for element in self._elements:
             h.update(element.digest(self._place))
+        for signal in self.signals:
+            h.update(signal.digest())
         if self.parameters:
             h.update(digest_of_parts(self))
         return h.hexdigest()
@@ -494,6 +499,20 @@ class Model:
         """The rows of the elements with laws, as `rows` has the others. Print it."""
         return RowTable(label for law in self.laws for label in law.labels(self.joints))
 
+    def signal(self, name: str) -> Signal | Controller | None:
+        """The signal with a name, or the continuous controller whose output is called so; None if there is none."""
+        return self._signals.get(name)
+
+    @property
+    def signal_names(self) -> tuple[str, ...]:
+        """Names of the signals, then of the outputs of continuous controllers."""
+        return tuple(self._signals)
+
+    @cached_property
+    def _signals(self) -> dict[str, Signal | Controller]:
+        found: dict[str, Signal | Controller] = {signal.name: signal for signal in self.signals}
+        return found | {c.output: c for c in self.controllers if not c.every}
+
     def report(self) -> str:
         """Describe the model: counts, tree, cuts, notes."""
         removed = sum(self.joints[j].kind.freedoms_removed for j in self.cuts)
@@ -510,6 +529,8 @@ class Model:
             lines.append(f"forces: {', '.join(f'{force.name} ({force.kind.name})' for force in self.forces)}")
         if self.controllers:
             lines.append(f"controllers: {', '.join(self._controller_words())}")
+        if self.signals:
+            lines.append(f"signals: {', '.join(signal.name for signal in self.signals)}")
         if self.couplings:
             lines.append(f"couplings: {', '.join(coupling.name for coupling in self.couplings)}")
         if self.constraints:
@@ -634,6 +655,7 @@ class Model:
         found = []
         for c in self.controllers:
             on = [self.joint_names[j] for j in c.joints] + [self.body_names[b] for b in c.bodies]
+            on = on or ["nothing, a signal"]
             found.append(f"{c.name} (on {', '.join(on)}{f', every {c.every:g} s' if c.every else ''})")
         return found
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cardan.algebra.free_number import FreeNumber
 from cardan.errors import InputError, ModelError, UnknownNameError, nearest
 from cardan.model.body import Body, Joint
 from cardan.model.constraint_kind import ConstraintElement
@@ -304,6 +305,15 @@ def variable_parameters(variables: Sequence[Variable]) -> Parameters:
 
 
 # Replacing the numbers.
+
+
+def with_symbols(model: Model) -> tuple[Model, Any]:
+    """The model with its free parameters as symbols, and the column `p` (parameters.size, 1) of these symbols."""
+    import casadi as ca
+
+    p = ca.SX.sym("p", model.parameters.size)
+    numbers = [FreeNumber(p[k], float(x)) for k, x in enumerate(model.parameters.nominal)]
+    return with_numbers(model, np.array(numbers, dtype=object)), p
 
 
 def with_numbers(model: Model, p: np.ndarray) -> Model:

@@ -203,7 +203,7 @@ def warn_of_undefined_events(model: Model, events: Sequence[Event], kept: RunSam
         return
     here = np.argwhere(np.isfinite(kept.q).all(axis=2) & (np.arange(kept.q.shape[1]) < kept.count[:, None]))
     i, k = here[:: -(-len(here) // LOOKED_AT) or 1].T
-    arguments = [kept.t[i, k][None], kept.q[i, k].T, kept.v[i, k].T]
+    arguments = [kept.t[i, k][None], kept.q[i, k].T, kept.v[i, k].T, np.zeros(model.nv)]
     if model.parameters:
         given = model.parameters.nominal if p is None else p
         given = np.broadcast_to(given, (len(kept.q), given.shape[-1]))

@@ -25,6 +25,7 @@ from cardan.formulation.formulation import tangent
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.along_constraints import rate_of_rows, residual_of_rows
 from cardan.functions.derivatives import Derivatives, with_derivatives
+from cardan.integrate.course import course_of
 from cardan.integrate.driver import drive
 from cardan.integrate.events import Event, trace_events
 from cardan.integrate.explicit.recording import RecordingStepper, tape_memory
@@ -35,6 +36,7 @@ from cardan.machines.cuda.place import Place
 from cardan.machines.ufunc.kernel import Kernel, compile_program
 from cardan.machines.ufunc.threads import get_threads
 from cardan.model.model import Model
+from cardan.model.modes import without_modes
 from cardan.model.values import floats, shown
 from cardan.program.program import Port, Program
 from cardan.results.replay import Replay
@@ -59,6 +61,8 @@ class Sensitivity(NamedTuple):
     """(..., samples, nv, columns): of the velocities."""
     t: np.ndarray
     """(..., samples, columns): of the times, s; not zero where an event stopped the run."""
+    p: np.ndarray
+    """(..., samples, np, columns): of `run.parameters`: states, what events and inputs set; np = 0 without changes."""
 
 
 @dataclass(frozen=True)
@@ -72,17 +76,19 @@ class RunDerivatives:
         require_names(self.run.model, names)
         columns = [self._columns(name) for name in names]
         B, nv, m = len(self.run.q), self.run.model.nv, sum(columns)
-        size = 8 * B * samples * m * (2 * nv + 1)
+        more = self.run.model.parameters.size if self.run.changes else 0
+        size = 8 * B * samples * m * (2 * nv + 1 + more)
         if size > LARGEST_RESULT:
             raise InputError(
                 f"simulate: sensitivities of {B} systems at {samples} times by {m} numbers take {size / 1e9:.1f} GB; "
                 "take fewer samples or systems, or run.gradient, which needs none of this"
             )
-        Q, V, T = self._carried(samples, m, lambda sweep, at: self._started(sweep, names, columns, at))
+        Q, V, T, P = self._carried(samples, m, lambda sweep, at: self._started(sweep, names, columns, at))
         found, first = {}, 0
         for name, count in zip(names, columns, strict=True):
             own = slice(first, first + count)
-            found[name] = Sensitivity(np.swapaxes(Q[:, :, own], 2, 3), np.swapaxes(V[:, :, own], 2, 3), T[:, :, own])
+            q, v, p = (np.swapaxes(x[:, :, own], 2, 3) for x in (Q, V, P))
+            found[name] = Sensitivity(q, v, T[:, :, own], p)
             first += count
         return found
 
@@ -94,7 +100,7 @@ class RunDerivatives:
 
         def started(sweep: Sweep, at: slice) -> Moving:
             d = {name: x[at] for name, x in along.items()}
-            none = np.zeros((sweep.systems, 0))
+            none = np.zeros((sweep.systems, self.run.model.parameters.size))
             found = {"q": d["q0"], "v": d["v0"], "tau": d["tau"], "p": d.get(PARAMETERS, none)}
             start = self._start(at)
             if start is not None:
@@ -102,34 +108,37 @@ class RunDerivatives:
                 found["q"], found["v"] = (np.sum(x, axis=0) for x in zip(*moved, strict=True))
             return {name: x[:, None, :] for name, x in found.items()}
 
-        Q, V, T = self._carried(samples, 1, started)
+        Q, V, T, _ = self._carried(samples, 1, started)
         return {"q": Q[:, :, 0], "v": V[:, :, 0], "t": T[:, :, 0]}
 
     def _carried(
         self, samples: int, m: int, started: Callable[[Sweep, slice], Moving]
-    ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """Carry m directions from the start to all samples: `q`, `v` (B, n, m, nv) and `t` (B, n, m)."""
+    ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Carry m directions to all samples: `q`, `v` (B, n, m, nv), `t` (B, n, m), `p` (B, n, m, np) that change."""
         B, nv = len(self.run.q), self.run.model.nv
         Q, V = np.full((2, B, samples, m, nv), np.nan)
         T = np.full((B, samples, m), np.nan)
+        P = np.full((B, samples, m, self.run.model.parameters.size if self.run.changes else 0), np.nan)
         for lo, sweep in self._sweeps(samples, m):
             for mask, numbers, along in sweep.forward(started(sweep, slice(lo, lo + sweep.systems))):
                 rows = np.flatnonzero(mask)
                 Q[lo + rows, numbers[rows]], V[lo + rows, numbers[rows]] = along["q"][rows], along["v"][rows]
                 T[lo + rows, numbers[rows]] = along["t"][rows]
-        return Q, V, T
+                if self.run.changes:
+                    P[lo + rows, numbers[rows]] = along["p"][rows]
+        return Q, V, T, P
 
     def gradient(self, weights: Moving) -> dict[str, np.ndarray]:
-        """The sum of all samples' numbers times `weights` `q`, `v` (B, n, nv), `t` (B, n), differentiated by all."""
+        """The sum of all samples' numbers times `weights` `q`, `v` (B, n, nv), `t` (B, n), (`p`), differentiated."""
         B, samples = weights["t"].shape
-        names = NAMES if self.run.model.parameters else NAMES[:-1]
+        names = NAMES if self._columns(PARAMETERS) else NAMES[:-1]
         found = {name: np.zeros((B, self._columns(name))) for name in names}
         for lo, sweep in self._sweeps(samples, 1):
             at = slice(lo, lo + sweep.systems)
             back = sweep.backward({name: w[at] for name, w in weights.items()})
             found["tau"][at] = back["tau"]
-            if self.run.model.parameters:
-                found[PARAMETERS][at] = back["p"]
+            if PARAMETERS in names:
+                found[PARAMETERS][at] = back["p"][:, : self._columns(PARAMETERS)]
             start = self._start(at)
             if start is None:
                 found["q0"][at], found["v0"][at] = back["q"], back["v"]
@@ -141,7 +150,8 @@ class RunDerivatives:
         return found
 
     def _columns(self, name: str) -> int:
-        return self.run.model.parameters.size if name == PARAMETERS else self.run.model.nv
+        """How many numbers a name has; modes of rows with laws, at the end of the parameters, are not the user's."""
+        return without_modes(self.run.model).parameters.size if name == PARAMETERS else self.run.model.nv
 
     def _sweeps(self, samples: int, directions: int) -> Iterator[tuple[int, Sweep]]:
         """Take the run again, some systems at a time; the first of each, and what carries derivatives along it."""
@@ -154,15 +164,22 @@ class RunDerivatives:
         most = len(self.run.q) if isinstance(threads, Place) else CHUNK * (threads or get_threads())
         size = int(np.clip(tape_memory(threads) // (each * directions), 1, max(most, 1)))
         for lo in range(0, len(self.run.q), size):
-            yield lo, Sweep(self.taped(slice(lo, lo + size)), samples)
+            at = slice(lo, lo + size)
+            p = parameter_arguments(self.run.model_at(at))
+            yield lo, Sweep(self.taped(at), samples, self.run.changes, *p)
 
     def taped(self, at: slice) -> RecordingStepper:
         """The stepper of some systems after the run, with the tape of its steps."""
         run = self.run
-        stepper = run.integrator.recorder(run.model_at(at), run.formulation, run.request, run.tau[at])
-        stops = [event.action == "stop" for event in run.request.events]
+        model, part = run.model_at(at), run.part(np.arange(len(run.q))[at])
+        stepper = run.integrator.recorder(model, run.formulation, run.request, part.tau)
+        course = course_of(
+            model, run.formulation, run.integrator, run.request, part.tau, run.times, run.breaks, part.inputs,
+            run.sampled,
+        )  # fmt: skip
         kept = drive(
-            stepper, run.q[at], run.v[at], run.times, breaks=run.breaks, stops=stops, sampled=stepper.sampled
+            stepper, part.q, part.v, run.times, breaks=run.breaks, sampled=stepper.sampled, changed=stepper.changed,
+            **course.arguments,
         )  # fmt: skip
         if kept.interrupted:
             raise KeyboardInterrupt
@@ -181,7 +198,7 @@ class RunDerivatives:
         if not model.has_rows:
             return None
         t, q, v, nv = float(self.run.times[0]), self.run.q[at], self.run.v[at], model.nv
-        by: tuple[str, ...] = ("q", PARAMETERS) if model.parameters else ("q",)
+        by: tuple[str, ...] = ("q", PARAMETERS) if self._columns(PARAMETERS) else ("q",)
         time = time_argument(model, t)
         phi = with_derivatives("run", model, by, "tangent", residual_of_rows(model), SPATIAL, (q, *time))
         rate = with_derivatives("run", model, (*by, "v"), "tangent", rate_of_rows(model), SPATIAL, (q, v, *time))
@@ -193,9 +210,10 @@ class RunDerivatives:
 
         one, none = np.eye(nv), np.zeros((nv, nv))
         found = {"q0": moved(one, none, 0.0, 0.0), "v0": moved(none, one, 0.0, 0.0)}
-        if model.parameters:
-            still = np.zeros((nv, model.parameters.size))
-            found[PARAMETERS] = moved(still, still, phi[PARAMETERS], rate[PARAMETERS])
+        if PARAMETERS in by:
+            n = self._columns(PARAMETERS)
+            still = np.zeros((nv, n))
+            found[PARAMETERS] = moved(still, still, phi[PARAMETERS][..., :n], rate[PARAMETERS][..., :n])
         return found
 
     def _started(self, sweep: Sweep, names: tuple[str, ...], columns: list[int], at: slice) -> Moving:
@@ -207,7 +225,7 @@ class RunDerivatives:
         for name, count in zip(names, columns, strict=True):
             own, one = slice(first, first + count), np.eye(count)
             if name in ("tau", PARAMETERS):
-                found["tau" if name == "tau" else "p"][:, own] = one
+                found["tau" if name == "tau" else "p"][:, own, :count] = one
             elif start is None:
                 found[name[0]][:, own] = one
             if start is not None and name != "tau":
@@ -227,25 +245,11 @@ def require_derivatives(integrator: Integrator) -> None:
 
 
 def require_settled(model: Model) -> None:
-    """Reject a model whose equations change from step to step, or that has states of its own."""
-    if model.parameters.states:
-        raise InputError(
-            f"derivatives of a run: model {model.name!r} has variables with rates, and steps of such models are not "
-            "differentiated yet"
-        )
+    """Reject a model whose equations change from step to step."""
     if not is_settled(model):
         raise InputError(
             f"derivatives of a run: which constraints of model {model.name!r} are redundant depends on the "
             "configuration, so that the equations change from step to step; there are no derivatives of such runs"
-        )
-
-
-def require_unchanged(what: str, changes: bool) -> None:
-    """Reject a run that changes rates or parameters on the way."""
-    if changes:
-        raise InputError(
-            f"{what}: events, inputs or variables change the run on the way, and derivatives through such changes are "
-            "not computed; differentiate the parts between them, or compare two runs"
         )
 
 
@@ -259,7 +263,7 @@ def require_names(model: Model, names: tuple[str, ...]) -> None:
             raise UnknownNameError(f"simulate: sensitivities by {name!r} are not known{hint}")
     if len(set(names)) < len(names):
         raise InputError(f"simulate: sensitivities={list(names)} names something twice")
-    if PARAMETERS in names and not model.parameters:
+    if PARAMETERS in names and not without_modes(model).parameters:
         raise InputError(
             f"simulate: sensitivities by 'parameters', but model {model.name!r} has no free parameter; free some with "
             "model.free(...)"
@@ -280,12 +284,16 @@ def sensitivities_of(run: Trajectory, names: tuple[str, ...]) -> dict[str, Sensi
     return {name: Sensitivity(*(x.reshape(*run.batch, *x.shape[1:]) for x in own)) for name, own in found.items()}
 
 
-def vjp_of(run: Trajectory, dq: Any, dv: Any, dt: Any) -> dict[str, np.ndarray]:
+def vjp_of(run: Trajectory, dq: Any, dv: Any, dt: Any, dp: Any = None) -> dict[str, np.ndarray]:
     """Gradients of a loss from its derivatives by the samples."""
     replay = replay_of(run, "vjp")
     shape, nv = run.valid.shape, run.v.shape[-1]
     weights = {}
-    for name, given, own in (("q", dq, (*shape, nv)), ("v", dv, (*shape, nv)), ("t", dt, shape)):
+    wanted: list[Any] = [("q", dq, (*shape, nv)), ("v", dv, (*shape, nv)), ("t", dt, shape)]
+    if dp is not None and run.parameters is None:
+        raise InputError("run.vjp: dp is given, but no parameter of this run changes on the way")
+    wanted += [] if dp is None else [("p", dp, (*shape, run.model.parameters.size))]
+    for name, given, own in wanted:
         try:
             w = np.zeros(()) if given is None else floats(given)
             w = np.broadcast_to(w, own)
@@ -313,10 +321,12 @@ def gradient_of(run: Trajectory, loss: Any, over: str) -> Derivatives:
     kernel = _loss_kernel(model, loss)
     t = np.broadcast_to(run.time, kept.shape)
     p = [np.broadcast_to(x[..., None, :], (*kept.shape, x.shape[-1])) for x in parameter_arguments(model)]
+    p = p if run.parameters is None else [run.parameters]
     values, dt, dq, dv, *dp = kernel(t, run.q, run.v, *p)
     each = kept[..., None]
-    found = vjp_of(run, np.where(each, dq, 0.0), np.where(each, dv, 0.0), np.where(kept, dt, 0.0))
-    if dp:
+    w = [np.where(each, dq, 0.0), np.where(each, dv, 0.0), np.where(kept, dt, 0.0)]
+    found = vjp_of(run, *w, *([] if run.parameters is None else [np.where(each, dp[0], 0.0)]))
+    if dp and run.parameters is None:
         found[PARAMETERS] = found[PARAMETERS] + np.where(each, dp[0], 0.0).sum(axis=-2)
     return Derivatives(np.where(kept, values, 0.0).sum(axis=-1), found)
 
@@ -331,7 +341,9 @@ def _loss_kernel(model: Model, loss: Any) -> Kernel:
     import casadi as ca
 
     try:
-        traced = trace_events(model.unbound, [Event("loss", loss)])  # a scalar of an instant, as events are
+        traced = trace_events(
+            model.unbound, [Event("loss", loss)], loaded=False
+        )  # a scalar of an instant, as events are
     except InputError as error:
         raise InputError(str(error).replace("event 'loss': its expression", "run.gradient: the loss")) from None
     size = model.parameters.size
@@ -352,7 +364,6 @@ def _loss_kernel(model: Model, loss: Any) -> Kernel:
 
 def replay_of(run: Trajectory, what: str) -> Replay:
     """The steps of a run; reject one that cannot be taken again."""
-    require_unchanged(f"run.{what}", run._changes)
     if run._replay is None:
         raise InputError(
             f"run.{what}: this run does not know its steps; derivatives are those of a run that cd.simulate returned, "

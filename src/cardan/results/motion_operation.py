@@ -38,7 +38,6 @@ from cardan.results.motion_derivatives import (
     replay_of,
     require_derivatives,
     require_settled,
-    require_unchanged,
 )
 from cardan.results.simulate import Job, plan
 from cardan.results.trajectory.quantities import with_values
@@ -112,8 +111,10 @@ class Motion(Operation):
     def steps(self) -> InSteps:
         """The run in steps of fixed length; an InputError where it has none."""
         job = self.job
-        if job.integrator.chooses_steps or job.request.events:
+        if job.integrator.chooses_steps or job.request.events or job.changes:
             reason = "events end steps early: leave them out"
+            if job.changes:
+                reason = "variables, inputs or events change what is between them: there are first derivatives only"
             if job.integrator.chooses_steps:
                 reason = f"method {job.integrator.name!r} chooses its own: take method='rk4' with step=..."
             raise InputError(f"{self.owner}: second derivatives need steps of fixed length, and {reason}")
@@ -313,7 +314,12 @@ def motion_of(owner: str, model: Model, duration: float, options: Mapping[str, A
         given["threads"] = place_of(owner, device, given.get("threads"))
     job = plan(model, duration, **given)
     require_derivatives(job.integrator)
-    require_unchanged(owner, job.changes)
+    if model.laws:
+        names = ", ".join(repr(law.name) for law in model.laws)
+        raise InputError(
+            f"{owner}: rows with laws ({names}) add modes to the numbers of a run, which are no arguments here; take "
+            "run.gradient or run.vjp of cd.simulate"
+        )
     require_settled(model)
     return Motion(owner, job)
 

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest
-from cardan.functions.constraints import require_axes, undetermined_reactions
+from cardan.functions.constraints import undetermined_reactions
+from cardan.model.sight import require_axes
 from cardan.results.energy_balance import work
 from cardan.results.figure import COLOURS, FAINT, GREY, INK, WIDTH, FigureOutput, new_figure, owner_of, style
 from cardan.results.rounding import OF_FORCES, without_rounding, wrenches_without_rounding

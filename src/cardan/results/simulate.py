@@ -19,8 +19,8 @@ from cardan.errors import (
     no_such_argument,
 )
 from cardan.formulation.formulation import Formulation
-from cardan.integrate.changes import transition_of
-from cardan.integrate.driver import RunSamples, drive, inner_breaks, stops_of
+from cardan.integrate.course import changes_parameters, course_of
+from cardan.integrate.driver import RunSamples, drive, stops_of
 from cardan.integrate.events import Event, require_functions
 from cardan.integrate.inputs import GivenInput, read_inputs, sampled_updates, snapped
 from cardan.integrate.integrators import (
@@ -34,8 +34,7 @@ from cardan.integrate.integrators import (
     require_precision,
     require_step,
 )
-from cardan.integrate.modes.events import LawEvent, with_law_events
-from cardan.integrate.modes.transition import LawTransition, Then
+from cardan.integrate.modes.events import with_law_events
 from cardan.integrate.row_changes import RowChangingStepper
 from cardan.integrate.stepper import Outcome, Stepper
 from cardan.integrate.transition import Transition
@@ -60,7 +59,6 @@ from cardan.structure.assemble import hint_at_degrees, named_state, project_velo
 from cardan.structure.condition import take_as_closed, warn_of_condition
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import parameter_arguments
-from cardan.structure.law_state import NEWTON
 from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
 from cardan.structure.rounding import warn_outside
@@ -311,10 +309,10 @@ class Job:
         if self.integrator.laws == "steps":
             run._note(law_statistics(self.model, kept, self.integrator.name))
         run._changes = kept.p is not None
-        if self.request.precision == DOUBLE and not run._changes:
+        if self.request.precision == DOUBLE:
             run._replay = Replay(
                 self.model, self.integrator, self.formulation, self.request, self.times, self.breaks, states.q,
-                states.v, states.tau, states.parameters, int(kept.steps.max()),
+                states.v, states.tau, states.parameters, int(kept.steps.max()), states.inputs, self.sampled,
             )  # fmt: skip
         warn_of_undefined_events(self.model.unbound, self.request.events, kept, states.parameters)
         return self.finished(run, states, failures, kept), balance
@@ -378,25 +376,17 @@ class Job:
         if (self.integrator.one_at_a_time or not settled) and len(states.q) > 1:
             return self.in_parts(states, 1, report)
         model = self.model if states.parameters is None else with_values(self.model, states.parameters)
-        stops = [event.action == "stop" for event in self.request.events]
-        transitions = [
-            None if isinstance(event, LawEvent) else transition_of(model, event) for event in self.request.events
-        ]
-        updates: list[tuple[Sequence[float], Transition]] = []
-        if has_modes(model):
-            rule = getattr(self.integrator, "impact", None) or NEWTON
-            step = None if self.integrator.chooses_steps else self.request.step
-            laws = LawTransition(model, self.formulation, states.tau, rule, step)
-            transitions = [laws if own is None else Then(own, laws) for own in transitions]
-            updates = [((float(self.times[0]), *inner_breaks(self.times, self.breaks)), laws)]
+        course = course_of(
+            model, self.formulation, self.integrator, self.request, states.tau, self.times, self.breaks, states.inputs,
+            self.sampled,
+        )  # fmt: skip
 
         def make(one: Model) -> Stepper:
             return self.integrator.stepper(one, self.formulation, self.request, states.tau)
 
         stepper = make(model) if settled else RowChangingStepper(model, make)
         kept = drive(
-            stepper, states.q, states.v, self.times, breaks=self.breaks, stops=stops, transitions=transitions,
-            updates=[*self.updates(states), *updates], report=report,
+            stepper, states.q, states.v, self.times, breaks=self.breaks, report=report, **course.arguments
         )  # fmt: skip
         kept.end_where_unbounded([x.name for x in model.parameters for _ in range(x.size)])
         return kept
@@ -404,14 +394,7 @@ class Job:
     @property
     def changes(self) -> bool:
         """Whether free parameters may change during the run."""
-        by_events = any(event.action == "change" for event in self.request.events)
-        return by_events or bool(self.inputs or self.sampled or self.model.parameters.states or self.model.laws)
-
-    def updates(self, states: _States) -> list[tuple[Sequence[float], Transition]]:
-        """What changes at times that are known beforehand; inputs begin at the start of the run."""
-        start, end = float(self.times[0]), float(self.times[-1])
-        given = [([start, *x.times[(x.times > start) & (x.times < end)].tolist()], x) for x in states.inputs]
-        return [*given, *((at[at < end].tolist(), transition) for at, transition in self.sampled)]
+        return changes_parameters(self.model, self.request, self.inputs, self.sampled)
 
     def trajectory(self, kept: RunSamples, states: _States, batch: tuple[int, ...]) -> Trajectory:
         """The samples as a trajectory."""
@@ -556,7 +539,7 @@ def _with_laws(model: Model, integrator: Integrator, precision: str) -> Model:
     if not integrator.laws:
         raise InputError(
             f"simulate: method {integrator.name!r} knows no hard stops, friction that sticks or locks, and model "
-            f"{model.name!r} has {names}; use 'dormand_prince', 'rk4' or 'moreau'"
+            f"{model.name!r} has {names}; take a built-in one"
         )
     if precision != DOUBLE:
         raise InputError(
@@ -699,11 +682,10 @@ def _require_states(model: Model, integrator: Integrator, precision: str) -> Non
 
 def _require_sensitivities(job: Job, names: tuple[str, ...], store: Any) -> None:
     """Reject sensitivities that there are not."""
-    from cardan.results.motion_derivatives import require_derivatives, require_names, require_unchanged
+    from cardan.results.motion_derivatives import require_derivatives, require_names
 
     require_derivatives(job.integrator)
     require_names(job.model, names)
-    require_unchanged("simulate: sensitivities", job.changes)
     if store is not None:
         raise InputError("simulate: sensitivities are kept in memory only; leave out store, or take fewer systems")
 

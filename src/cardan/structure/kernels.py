@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from cardan.algebra.free_number import FreeNumber
 from cardan.errors import CardanError, UnknownNameError, nearest, warn_outside
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity, Shape, climbs
@@ -23,7 +22,7 @@ from cardan.machines.host_constant import HostConstant
 from cardan.machines.ufunc.kernel import Kernel, compile_program
 from cardan.model.memory import KernelSlot, Slot, not_a_model
 from cardan.model.model import Model
-from cardan.model.parameter import with_numbers
+from cardan.model.parameter import with_symbols
 from cardan.model.values import array
 from cardan.on_card import is_device_array, require_host
 from cardan.program.program import Port, Program
@@ -284,12 +283,7 @@ def symbolic(model: Model) -> tuple[Model, Any]:
     if not model.parameters:
         return model, ca.SX(0, 1)
 
-    def make() -> tuple[Model, Any]:
-        p = ca.SX.sym("p", model.parameters.size)
-        numbers = [FreeNumber(p[k], float(x)) for k, x in enumerate(model.parameters.nominal)]
-        return with_numbers(model, np.array(numbers, dtype=object)), p
-
-    return _SYMBOLIC.find(model, None, make)
+    return _SYMBOLIC.find(model, None, lambda: with_symbols(model))
 
 
 def parameter_arguments(model: Model) -> tuple[np.ndarray, ...]:

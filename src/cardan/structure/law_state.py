@@ -26,13 +26,14 @@ from cardan.model.model import Model
 from cardan.model.modes import CLOSED, DIRECTION, MODE, places
 from cardan.model.row import Law
 from cardan.structure.kernels import compile_quantity, time_argument
-from cardan.structure.law_choice import Choice, LawProblem, LawTable, choose, independent, residual
+from cardan.structure.law_choice import OPEN, Choice, LawProblem, LawTable, choose, independent, residual
 from cardan.structure.planarity import prepare
 from cardan.structure.rows import kept_rows
 
 CLOSES = 1e-9  # m or rad: a gap up to this is closed
 RESTS = 1e-10  # m/s or rad/s: a rate up to this is zero
 DISC_RESTS = 1e-7  # the same of friction in two directions, which turn fast as the speed falls to zero
+MET, ENDS = 1e-4, 1e-6  # m or rad, and of the rates: how far from zero a row may be whose event is met
 TORN = 1e-6  # rad/s or m/s, and of the accelerations there are: a lock that is closed moves, which it must not
 EPS = float(np.finfo(float).eps)
 NEWTON, POISSON, SEQUENTIAL = "newton", "poisson", "sequential"
@@ -57,6 +58,14 @@ class LawState:
     def of(self, systems: np.ndarray) -> LawState:
         """Some of the systems."""
         return LawState(*(x[systems] for x in vars(self).values()))
+
+
+@dataclass(frozen=True)
+class GapError:
+    """What an integrator errs by in gaps beside rounding: of their size, and in m or rad."""
+
+    relative: float = 0.0
+    absolute: float = 0.0
 
 
 class ModeLaws:
@@ -121,23 +130,36 @@ class ModeLaws:
                 found[:, r] = 2 * EPS * sum(own) if len(own) == len(links) else found[:, r]
         return found
 
-    def bouncing(self, s: LawState, q: np.ndarray) -> np.ndarray:
-        """Restitutions (k, m): none where a bounce would be lost in rounding."""
-        return np.where(s.u < -self.slowest(s, q), s.restitution, 0.0)
+    def reached(self, s: LawState, met: np.ndarray) -> LawState:
+        """The state with gaps (k, m) whose events are met closed: of an integrator that interpolates they are not."""
+        gaps = met & self.table.of(Law.UNILATERAL) & (np.abs(s.phi) <= MET)
+        return replace(s, phi=np.where(gaps, np.minimum(s.phi, 0.0), s.phi))
 
-    def slowest(self, s: LawState, q: np.ndarray) -> np.ndarray:
-        """Speeds (k, m) below which the way to a gap, or from it, is lost in rounding."""
-        return np.maximum(RESTS, np.sqrt(200 * np.abs(s.b) * self.rounding(q)))
+    def ending(self, s: LawState, v: np.ndarray, p: np.ndarray, met: np.ndarray) -> np.ndarray:
+        """Rows (k, m) of friction that stops sliding: their events are met, and their rates zero but for errors."""
+        slides = self.table.of(Law.FRICTION) & ~self.table.in_disc
+        slides = slides & (p[:, self.mode] == OPEN) & (p[:, self.direction] != 0)
+        return np.asarray(met & slides & (np.abs(s.u) <= ENDS * np.abs(v).max(axis=1, keepdims=True)))
 
-    def settling(self, before: LawState, after: LawState, q: np.ndarray, limit: bool) -> np.ndarray:
+    def bouncing(self, s: LawState, q: np.ndarray, error: GapError) -> np.ndarray:
+        """Restitutions (k, m): none where a bounce would be lost in the error of gaps."""
+        return np.where(s.u < -self.slowest(s, q, error), s.restitution, 0.0)
+
+    def slowest(self, s: LawState, q: np.ndarray, error: GapError) -> np.ndarray:
+        """Speeds (k, m) below which the way to a gap, or from it, is lost in the error of gaps."""
+        rounding = self.rounding(q)
+        least = 100 * rounding + 10 * (error.relative * rounding / (2 * EPS) + error.absolute)
+        return np.maximum(RESTS, np.sqrt(2 * np.abs(s.b) * least))
+
+    def settling(self, before: LawState, after: LawState, q: np.ndarray, error: GapError, limit: bool) -> np.ndarray:
         """Rows (k, m) that come to rest at an impact: of systems where all that closes and opens does so slowly.
 
         They are gaps, and the friction of gaps. At the `limit` of impacts that accumulate all that touches is slow.
         """
         gaps = self.table.of(Law.UNILATERAL) & (before.phi <= CLOSES)
         approach = np.where(gaps, np.maximum(-before.u, 0.0), 0.0)
-        slow = np.all(approach <= self.slowest(before, q), axis=1, keepdims=True)
-        least = self.slowest(after, q)
+        slow = np.all(approach <= self.slowest(before, q, error), axis=1, keepdims=True)
+        least = self.slowest(after, q, error)
         if limit:
             slow, least = np.ones_like(slow), 10 * approach.max(axis=1, initial=0.0)[:, None]
         least = np.broadcast_to(least, gaps.shape)
@@ -147,15 +169,17 @@ class ModeLaws:
                 rest[:, r] = rest[:, n] & (np.abs(after.u[:, r]) <= least[:, n])
         return rest
 
-    def chosen(self, s: LawState, closed: np.ndarray, time: float = 0.0) -> Choice:
+    def chosen(self, s: LawState, closed: np.ndarray, time: float = 0.0, ending: np.ndarray | None = None) -> Choice:
         """The modes by accelerations; `closed` (k, m) are the switched rows that are on.
 
-        Friction in two directions is at rest if it stops within `time`, s: shorter than a step can follow.
+        Sliding ends in the rows `ending` (k, m). Friction in two directions is at rest if it stops within `time`, s:
+        shorter than a step can follow.
         """
         u, friction = s.u, self.table.of(Law.FRICTION)
         holding = independent(s.W, closed)
         contact = np.where(self.table.of(Law.UNILATERAL), (s.phi <= CLOSES) & (u <= RESTS), holding)
         speed, turns = self.table.size(u), self.table.in_disc
+        speed = speed if ending is None else np.where(ending, 0.0, speed)
         direction = np.where(turns, u / np.maximum(speed, 1e-300), np.sign(u))
         least = np.where(turns, 2 * self._slow(s, time), RESTS)
         rests = friction & (speed <= least)

@@ -368,12 +368,12 @@ class LargeAlphaStepper(BatchStepper):
             numbers, x, w = self._numbers(b, B), s["x"][b], s["w"][b]
             q, v = self.system.into(x, w, numbers)
             p = self.alpha.begin(float(s["t"][b]), q, v, np.broadcast_to(tau, (B, self.model.nv))[b], x, numbers)
-            g = self._events(p.t, x, w, self._parameters(b, B))
+            g = self._events(p.t, x, w, np.broadcast_to(tau, (B, self.model.nv))[b], self._parameters(b, B))
             rows.append({**{k: getattr(p, k) for k in ("q", "v", "vdot", "a", "lam", "eta", "power")}, "g": g})
         return {name: np.array([row[name] for row in rows], dtype=float) for name in rows[0]}
 
-    def _events(self, t: float, x: np.ndarray, w: np.ndarray, p: list[np.ndarray]) -> np.ndarray:
-        return np.zeros(0) if self.event_values is None else np.array(self.event_values(t, x, w, *p)).ravel()
+    def _events(self, t: float, x: np.ndarray, w: np.ndarray, tau: np.ndarray, p: list[np.ndarray]) -> np.ndarray:
+        return np.zeros(0) if self.event_values is None else np.array(self.event_values(t, x, w, tau, *p)).ravel()
 
     def _march(self, s: States, end: np.ndarray) -> States:
         return self._marched(s, end, self.tau, True)
@@ -411,7 +411,7 @@ class LargeAlphaStepper(BatchStepper):
             return
         x, w = self.system.tree(new.q, new.v, about, numbers)
         new = replace(new, t=end if h == left else new.t)
-        g = self._events(new.t, x, w, parameters)
+        g = self._events(new.t, x, w, tau, parameters)
         crossed = changed_sign(s["g"][b][None], g[None], np.array([e.direction for e in self.events]))[0]
         if stops and crossed.any():
             s["outcome"][b], s["event"][b] = Outcome.EVENT, np.flatnonzero(crossed)[0]

@@ -14,6 +14,9 @@ index 2); `G = d phi / d D`. Newton's method on (z, lam, eta) uses the exact der
 which is multiplied by eta, of order h. Residuals of positions are divided by h^2 beta and those of velocities by
 h gamma, so that Newton's matrix stays bounded as h vanishes.
 
+A row with a law that is closed (`model.modes`) is a constraint like the others, with its force among `lam` and, if it
+is a gap, a multiplier among `eta`. Of an open one the equations are that its force is the given one, and `eta = 0`.
+
 States of the model beside the motion, `xdot = f(t, q, v, x)`, are below the rates: `v`, `vdot`, `a` and `z` are columns
 of both, and the balance has the rows `xdot' - f = 0`. So they are integrated to the same order, with the same damping,
 and Newton's matrix has their coupling with the motion.
@@ -33,16 +36,19 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.linsolve import lu_factor, lu_solve, lu_solved
-from cardan.algebra.matrix import Matrix, Scalar, constant, where
-from cardan.formulation.coordinates import own_equations, tree_state
-from cardan.formulation.dynamics import entering_power, parts_at
+from cardan.algebra.matrix import Matrix, Scalar, constant, stack, where, zeros
+from cardan.formulation.coordinates import law_unknowns, own_equations
+from cardan.formulation.dynamics import entering_power, law_motion_at, parts_at
+from cardan.formulation.modes import law_forces, mode_equations, modes_of
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
-from cardan.formulation.state_rates import state_rates
+from cardan.formulation.solution import Solution, size_of
+from cardan.formulation.state_rates import answers_read, rates_of_states
 from cardan.integrate.events import crossing
 from cardan.integrate.explicit.step import LARGEST
 from cardan.integrate.kernel import Given, Layout, at_states
 from cardan.integrate.stepper import STRETCH, Outcome
 from cardan.model.model import Model
+from cardan.model.modes import MODE
 from cardan.structure.kernels import symbolic
 
 
@@ -68,46 +74,57 @@ class AlphaEquations:
 
     @property
     def m(self) -> int:
-        """Number of multipliers `lam`."""
-        return len(self.layout.rows)
+        """Number of multipliers `lam`, with the forces of rows with laws."""
+        return self.layout.multipliers[0]
 
     @property
     def m_positions(self) -> int:
         """Number of multipliers `eta`, of rows at position level."""
-        return len(self.layout.positions)
+        return self.layout.multipliers[1]
 
     @classmethod
     def record(cls, model: Model, layout: Layout) -> AlphaEquations:
-        """Record `r = M vdot + J^T lam - f`, `J v - beta`, `phi` and their derivatives."""
+        """Record `r = M vdot + J^T lam - f`, `J v - beta`, `phi` and their derivatives.
+
+        States are rates beside: in their rows `M` and `R` are the derivatives of `r` by `vdot` and `lam`.
+        """
         import casadi as ca
 
-        (written, p), formulation, m, own = symbolic(model), layout.formulation, len(layout.rows), layout.nv
-        places = model.parameters.states
+        (written, p), formulation, own = symbolic(model), layout.formulation, layout.nv
+        places, m = model.parameters.states, layout.multipliers[0]
         n = own + len(places)
         sizes = {"t": 1, "q": layout.nq, "v": n, "vdot": n, "lam": m, "tau": model.nv}
-        t, q, v, vdot, lam, tau = (ca.SX.sym(name, size) for name, size in sizes.items())
+        t, q, v, vdot, forces, tau = (ca.SX.sym(name, size) for name, size in sizes.items())
+        lam, x = ca.vertsplit(forces, [0, len(layout.rows), m])
         about = [] if formulation.in_tree else [ca.SX.sym("about", model.nq)]
         state = {"t": t, "q": q, "v": v[:own], "tau": tau, **({"about": about[0]} if about else {})}
-        parts = own_equations(written, formulation, state)
+        parts = own_equations(written, formulation, state, x if layout.laws else None)
         rows, phi = parts.rows.kept(layout.rows), parts.rows.kept(layout.positions).phi
-        M, J, f, free = parts.M, rows.J, parts.f, [p] if model.parameters else []
-        r = formulation.inertia_force(parts, vdot[:own]) + J.T @ lam - f
-        excess = J @ v[:own] - rows.beta
-        power = ca.densify(entering_power(parts, tau, layout.rows, lam))
+        M, f, free = parts.M, parts.f, [p] if model.parameters else []
+        r = formulation.inertia_force(parts, vdot[:own]) + rows.J.T @ lam - f
+        excess, R = rows.J @ v[:own] - rows.beta, rows.J.T
+        power, off = entering_power(parts, tau, layout.rows, lam), ca.SX(len(layout.positions), 1)
+        if layout.laws:
+            at = law_unknowns(written, parts, formulation, layout.rows, state, (vdot[:own], lam, x))
+            mode, gaps = modes_of(written, MODE), list(layout.gaps)
+            excess, R = ca.vertcat(excess, mode_equations(at, at.u)), ca.horzcat(R, -ca.jacobian(f, x))
+            phi = ca.vertcat(phi, mode[gaps, 0] * at.rows.phi[gaps, 0])
+            power, off = power + at.power, ca.vertcat(off, 1 - mode[gaps, 0])
         if places:
-            tree = tree_state(written, formulation, q, v[:own], state.get("about", t))
-            xdot = state_rates(model).graph(written, {"q": tree[0], "v": tree[1], "t": t})[0]
+            xdot = rates_of_states(model, parts, formulation, layout.rows, state, (vdot[:own], lam, x))
             r, f = ca.vertcat(r, vdot[own:] - xdot), ca.vertcat(f, xdot)
-            M, J = ca.diagcat(M, ca.SX.eye(len(places))), ca.horzcat(J, ca.SX(m, len(places)))
-            r, f, excess, M, J, power = at_states(model, places, v[own:], [r, f, excess, M, J, power])
+            M = ca.blockcat(M, ca.SX(own, len(places)), -ca.jacobian(xdot, vdot[:own]), ca.SX.eye(len(places)))
+            R = ca.vertcat(R, -ca.jacobian(xdot, forces))
+            r, f, excess, M, R, power = at_states(model, places, v[own:], [r, f, excess, M, R, power])
         slopes = ca.vertsplit(ca.jacobian(ca.vertcat(r, excess), q), [0, n, n + m])
         D = ca.SX.sym("D", n)
         moved, last = formulation.plus(written, q, D[:own]), [*about, *free]
-        balance = [r, excess, M, J, -ca.jacobian(f, v), *slopes, power]
+        of_excess = (ca.jacobian(excess, v), ca.jacobian(excess, vdot), ca.jacobian(excess, forces))
+        balance = [r, excess, M, R, *of_excess, -ca.jacobian(f, v), *slopes, ca.densify(power)]
         return cls(
             layout,
-            ca.Function("balance", [t, q, v, vdot, lam, tau, *last], balance),
-            ca.Function("geometry", [t, q, *last], [phi, ca.jacobian(phi, q)]),
+            ca.Function("balance", [t, q, v, vdot, forces, tau, *last], balance),
+            ca.Function("geometry", [t, q, *last], [phi, ca.jacobian(phi, q), off]),
             ca.Function("plus", [q, D, *free], [moved, ca.jacobian(moved, D)]),
             len(places),
         )
@@ -174,17 +191,26 @@ class NewtonUnknowns:
 def first_accelerations(model: Model, layout: Layout) -> Quantity:
     """`vdot` of the formulation and multipliers from the equations of motion at a state of the tree, and the power.
 
-    They are solved as in forward dynamics: in fewer operations than Newton's matrix would take.
+    Last what the rates of states read of the answer. They are solved as in forward dynamics: in fewer operations than
+    Newton's matrix would take.
     """
-    n, rows, formulation = layout.nv, layout.rows, layout.formulation
+    n, m, rows, formulation = layout.nv, layout.multipliers[0], layout.rows, layout.formulation
     shapes: dict[str, Shape] = {"t": (), "q": (model.nq,), "v": (model.nv,), "tau": (model.nv,)}
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        if layout.laws:
+            at = law_motion_at(model, formulation, rows, inputs)
+            power = entering_power(at.parts, inputs["tau"], rows, at.lam) + at.power
+            found = [at.vdot, at.lam, at.x, power, at.solution.column(sights)]
+            vdot, lam, x, power, read = at.at(law_forces(at), found)
+            return [vdot, stack(lam, x), power, read]
         parts = parts_at(model, formulation, inputs)
         vdot, lam = formulation.solve(parts, rows)
-        return [vdot, lam, entering_power(parts, inputs["tau"], rows, lam)]
+        solution = Solution(formulation, parts, rows, vdot, lam, zeros(1, 1, vdot))
+        return [vdot, lam, entering_power(parts, inputs["tau"], rows, lam), solution.column(sights)]
 
-    outputs = (("vdot", fixed(n)), ("lam", fixed(len(rows))), ("P", fixed()))
+    sights = answers_read(model)
+    outputs = (("vdot", fixed(n)), ("lam", fixed(m)), ("P", fixed()), ("y", fixed(size_of(sights))))
     return Quantity("first_accelerations", tuple(shapes), outputs, write=write, shapes=shapes)
 
 
@@ -211,20 +237,21 @@ def linearise(
 
     q_a, v_a, vdot_a = slopes(c, h)
     q, turned = eq.plus(p.q, shift(c, p, x.z, h), *given.parameters)
-    phi, phi_q = eq.geometry(p.t + h, q, *given.about, *given.parameters)
+    phi, phi_q, off = eq.geometry(p.t + h, q, *given.about, *given.parameters)
     G = phi_q @ turned
     v, vdot = rates_after(c, p, x.z - G.T @ x.eta, h)
     found = eq.balance(p.t + h, q, v, vdot, x.lam, given.tau, *given.about, *given.parameters)
-    r, u, M, J, r_v, r_q, u_q, power = found
+    r, u, M, R, u_v, u_vdot, u_lam, r_v, r_q, u_q, power = found
+    J = u_v + (vdot_a / v_a) * u_vdot
     S0 = vdot_a * eq.lend(M) + v_a * r_v
     S = S0 + q_a * (r_q @ turned)
     # rows: balance, velocities, positions
     K = ca.blockcat([
-        [S, J.T, -S0 @ G.T],
-        [J + (q_a / v_a) * (u_q @ turned), -_small(J**2 @ (1 / ca.diag(S))), -J @ G.T],
-        [G, ca.SX(eq.m_positions, eq.m), _small(ca.sum2(G**2))],
+        [S, R, -S0 @ G.T],
+        [J + (q_a / v_a) * (u_q @ turned), u_lam / v_a - _small(J**2 @ (1 / ca.diag(S))), -J @ G.T],
+        [G, ca.SX(eq.m_positions, eq.m), _small(ca.sum2(G**2)) + ca.diag(off)],
     ])  # fmt: skip
-    return NewtonEquations(K, -ca.vertcat(r, u / v_a, phi / q_a), G, power)
+    return NewtonEquations(K, -ca.vertcat(r, u / v_a, phi / q_a + off * x.eta), G, power)
 
 
 def correct(
@@ -271,7 +298,8 @@ def rescaled(s: Mapping[str, np.ndarray], h: np.ndarray) -> np.ndarray:
     """`a` (B, n) of states whose next steps have other lengths `h` (B,): it is `vdot` a part of a step later."""
     ratio = h / s["h"]
     ratio = np.where(ratio < LONGER, ratio, 0.0)[:, None]  # 0: restart with a = vdot
-    return np.asarray(s["vdot"] + ratio * (s["a"] - s["vdot"]))
+    other = s["vdot"] + ratio * (s["a"] - s["vdot"])
+    return np.where((h == s["h"])[:, None], s["a"], other)  # equal to the bit, whatever other systems do
 
 
 def _small(size: Matrix) -> Matrix:

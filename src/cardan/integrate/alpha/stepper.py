@@ -49,6 +49,11 @@ class AlphaKernels(IntegratorKernels):
         return "generalised alpha, angles ahead", self.layout.key, self.layout.lent, rates_facts(self.model.unbound)
 
     @property
+    def way(self) -> tuple[Formulation, tuple[int, ...]]:
+        """The formulation, and the constraint rows that it keeps."""
+        return self.layout.formulation, self.layout.rows
+
+    @property
     def places(self) -> tuple[int, ...]:
         """Places in `p` of the parameters that are integrated with the motion."""
         return self.model.parameters.states
@@ -66,7 +71,7 @@ class AlphaKernels(IntegratorKernels):
     @cached_property
     def sizes(self) -> dict[str, int | None]:
         """Size of each port of the state; None for a scalar."""
-        model, n, m = self.model, self.n, len(self.layout.rows) + len(self.layout.positions)
+        model, n, m = self.model, self.n, sum(self.layout.multipliers)
         sizes: dict[str, int | None] = {"t": None, "q": self.layout.nq, "v": n, "vdot": n, "a": n, "multipliers": m}
         if not self.is_tree:
             sizes |= {"x": model.nq, "w": model.nv}
@@ -104,12 +109,13 @@ class AlphaKernels(IntegratorKernels):
         if not self.is_tree:
             q, v = function_of(self.model, into_own(self.model, self.layout.formulation))(x, w, *given.parameters)
         first = function_of(self.model, text.first_accelerations(self.model, self.layout))
-        vdot, lam, power = map(ca.densify, first(t, x, w, *data))
+        vdot, lam, power, y = map(ca.densify, first(t, x, w, *data))
         if self.places:
             p = given.parameters[0]
-            xdot = function_of(self.model, state_rates(self.model))(x, w, t, *given.parameters)
+            read = [y] if y.numel() else []
+            xdot = function_of(self.model, state_rates(self.model))(x, w, t, *read, *given.parameters)
             v, vdot = ca.vertcat(v, *(p[k] for k in self.places)), ca.vertcat(vdot, ca.densify(xdot))
-        eta = ca.SX.zeros(len(self.layout.positions), 1)
+        eta = ca.SX.zeros(self.layout.multipliers[1], 1)
         values: dict[str, Any] = {
             "q": q,
             "v": v,
@@ -190,7 +196,7 @@ class AlphaKernels(IntegratorKernels):
     def _state(self, symbols: dict[str, Any]) -> AlphaState:
         import casadi as ca
 
-        n, m, mp, nothing = self.n, len(self.layout.rows), len(self.layout.positions), ca.SX(0, 1)
+        n, (m, mp), nothing = self.n, self.layout.multipliers, ca.SX(0, 1)
         lam, eta = ca.vertsplit(symbols.get("multipliers", nothing), [0, m, m + mp])
         t, q, v, vdot, a = (symbols.get(name, nothing) for name in ("t", "q", "v", "vdot", "a"))
         point = AlphaPoint(t, q, v, vdot, a, lam, eta, symbols["power"])

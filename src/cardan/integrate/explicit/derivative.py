@@ -1,7 +1,8 @@
 """Derivatives of one step of an explicit integrator: kernels for directions (forward) and weights (backward).
 
-A step takes `x = (t, q, v, a)` to `x'`, with its length h, drives and parameters; `a` is carried only by methods that
-estimate their error, whose first stage is the last one of the step before. The kernels are automatic derivatives of the
+A step takes `(t, q, v, x, a)` to the same at its end, with its length h, drives and parameters; `x` are the parameters
+that are states, if there are any. `a` is carried only by methods that estimate their error, whose first stage is the
+last one of the step before. The kernels are automatic derivatives of the
 very graph that is stepped, correction onto the constraints included: one step of Newton's method, since that is what is
 taken (docs/decisions/0035). Directions and weights of `q` are along the tangent, nv numbers.
 
@@ -52,37 +53,42 @@ class StepDerivatives(ExplicitKernels):
     @cached_property
     def moving(self) -> tuple[str, ...]:
         """What a step carries to the next one, beside time."""
-        return ("q", "v", "a") if self.tableau.adaptive else ("q", "v")
+        return (*self.place[1:], *(["a"] if self.tableau.adaptive else []))
+
+    @property
+    def place(self) -> tuple[str, ...]:
+        """What says where a system is: time, coordinates, rates, and the parameters that are states."""
+        return ("t", "q", "v", *(["x"] if self.motion.states else []))
 
     @cached_property
     def pushed_step(self) -> Kernel:
-        """`t, q, v, (a), h, dt, dq, dv, (da), dh, tau, (p), dtau, (dp)` to `dq, dv, (da)`."""
+        """`t, q, v, (x, a), h, dt, dq, dv, (dx, da), dh, tau, (p), dtau, (dp)` to `dq, dv, (dx, da)`."""
         return self._pushed("step", ("t", *self.moving, "h"), self.moving, self._stepped)
 
     @cached_property
     def pulled_step(self) -> Kernel:
-        """`t, q, v, (a), h, wq, wv, (wa), tau, (p), sums` to `wt, wq, wv, (wa), wh` before the step, and new sums."""
+        """`t, q, v, (x, a), h, wq, wv, (wx, wa), tau, (p), sums` to `wt, wq, wv, (wx, wa), wh`, and new sums."""
         return self._pulled("step", ("t", *self.moving, "h"), self.moving, self._stepped)
 
     @cached_property
     def pushed_sample(self) -> Kernel:
-        """The projection of a sample: `t, q, v, dt, dq, dv, tau, (p), dtau, (dp)` to `dq, dv`."""
-        return self._pushed("sample", ("t", "q", "v"), ("q", "v"), self._sampled)
+        """The projection of a sample: `t, q, v, (x), dt, dq, dv, (dx), tau, (p), dtau, (dp)` to `dq, dv`."""
+        return self._pushed("sample", self.place, ("q", "v"), self._sampled)
 
     @cached_property
     def pulled_sample(self) -> Kernel:
-        """`t, q, v, wq, wv, tau, (p), sums` to `wt, wq, wv` and new sums."""
-        return self._pulled("sample", ("t", "q", "v"), ("q", "v"), self._sampled)
+        """`t, q, v, (x), wq, wv, tau, (p), sums` to `wt, wq, wv, (wx)` and new sums."""
+        return self._pulled("sample", self.place, ("q", "v"), self._sampled)
 
     @cached_property
     def pushed_start(self) -> Kernel:
-        """Accelerations where steps begin: `t, q, v, dt, dq, dv, tau, (p), dtau, (dp)` to `da`."""
-        return self._pushed("start", ("t", "q", "v"), ("a",), self._started)
+        """Accelerations where steps begin: `t, q, v, (x), dt, dq, dv, (dx), tau, (p), dtau, (dp)` to `da`."""
+        return self._pushed("start", self.place, ("a",), self._started)
 
     @cached_property
     def pulled_start(self) -> Kernel:
-        """`t, q, v, wa, tau, (p), sums` to `wt, wq, wv` and new sums."""
-        return self._pulled("start", ("t", "q", "v"), ("a",), self._started)
+        """`t, q, v, (x), wa, tau, (p), sums` to `wt, wq, wv, (wx)` and new sums."""
+        return self._pulled("start", self.place, ("a",), self._started)
 
     @cached_property
     def recorded_march(self) -> Kernel:
@@ -102,7 +108,7 @@ class StepDerivatives(ExplicitKernels):
 
     @cached_property
     def pulled_block(self) -> Kernel:
-        """Weights back through the steps of a block: `wq, wv, (wa), sums, done, count, X, tau, (p), limit`.
+        """Weights back through the steps of a block: `wq, wv, (wx, wa), sums, done, count, X, tau, (p), limit`.
 
         The first of them are the state, and the results: `done` is 0 at the beginning.
         """
@@ -113,12 +119,12 @@ class StepDerivatives(ExplicitKernels):
 
     @property
     def row(self) -> int:
-        """Numbers of a step in a block: `t`, `h`, `q`, `v` and, if it is carried, `a`."""
+        """Numbers of a step in a block: `t`, `h`, and what is carried."""
         return 2 + sum(port.size for port in self._ports(*self.moving))
 
     @cached_property
     def ended_step(self) -> Kernel:
-        """Where a step ends: `t, q, v, (a), h, tau, (p)` to `q, v`."""
+        """Where a step ends: `t, q, v, (x, a), h, tau, (p)` to `q, v, (x)`."""
         inputs = ("t", *self.moving, "h")
 
         def record() -> Any:
@@ -126,30 +132,35 @@ class StepDerivatives(ExplicitKernels):
 
             graphs, s, given, data = self._symbols()
             after = self._stepped(graphs, s, given)
-            return ca.Function("ended_step", [*(getattr(s, key) for key in inputs), *data], [after.q, after.v])
+            x = [*(getattr(s, key) for key in inputs), *data]
+            return ca.Function("ended_step", x, [ca.densify(getattr(after, name)) for name in self.place[1:]])
 
-        return self._kernel("ended_step", (*self._ports(*inputs), *self._data_ports()), self._ports("q", "v"), record)
+        outputs = self._ports(*self.place[1:])
+        return self._kernel("ended_step", (*self._ports(*inputs), *self._data_ports()), outputs, record)
 
     @cached_property
     def event_rates(self) -> Kernel:
-        """Derivatives of the events' values: `t, q, v, (p)` to `g_t` (ne,), `g_q`, `g_v` (ne, nv), `(g_p)`."""
-        ne, nv = len(self.events), self.model.nv
-        p = self._data_ports()[1:]
-        outputs = [Port("g_t", (ne,)), Port("g_q", (ne, nv)), Port("g_v", (ne, nv))]
-        outputs += [Port("g_p", (ne, port.size)) for port in p]
+        """The events' values `g` (ne,) and their derivatives: `t, q, v, (x), tau, (p)` to `g, g_t, g_q, ..., (g_p)`.
+
+        Derivatives by `t` are (ne,), by `q` and `v` (ne, nv), by the others (ne, size).
+        """
+        ne, ports = len(self.events), (*self._ports(*self.place), *self._data_ports())
+        sizes = {port.name: (self.model.nv,) if port.name == "q" else port.shape for port in ports}
+        outputs = [Port("g", (ne,)), *(Port(f"g_{name}", (ne, *shape)) for name, shape in sizes.items())]
 
         def record() -> Any:
             import casadi as ca
 
             graphs, s, given, data = self._symbols()
-            g, d = self._events(s.t, s.q, s.v, given), ca.SX.sym("d", nv)
+            given = self._with_states(s, given)
+            g, d = self._events(s.t, s.q, s.v, given), ca.SX.sym("d", self.model.nv)
             N = ca.jacobian(graphs.rates(s.q, d, given), d)
-            x = [s.t, s.q, s.v, *data[1:]]
+            x = [*(getattr(s, name) for name in self.place), *data]
             found = [ca.jacobian(g, y) for y in x]
             found[1] = found[1] @ N
-            return ca.Function("event_rates", x, [ca.densify(D) for D in found])
+            return ca.Function("event_rates", x, [ca.densify(D) for D in (g, *found)])
 
-        return self._kernel("event_rates", (*self._ports("t", "q", "v"), *p), tuple(outputs), record)
+        return self._kernel("event_rates", ports, tuple(outputs), record)
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
@@ -160,7 +171,7 @@ class StepDerivatives(ExplicitKernels):
         `q, v, tau, t` to `q, v`.
         """
         tableau, shapes = self.tableau, self._shapes
-        assert not tableau.adaptive  # whose accelerations would be carried too
+        assert not (tableau.adaptive or self.motion.states)  # whose accelerations and states would be carried too
         rates = {f"k{x}{i}": shapes[x] for i in range(tableau.stages) for x in ("q", "v")}
 
         def stage(graphs: Graphs, x: Inputs, given: Given) -> list[Matrix]:
@@ -226,16 +237,25 @@ class StepDerivatives(ExplicitKernels):
         return replace(s, q=q, v=v - _smallest(J[rows, :], J[rows, :] @ v - beta[rows, 0]))
 
     def _stepped(self, graphs: Graphs, s: ExplicitState, given: Given) -> ExplicitState:
+        import casadi as ca
+
         first = int(self.tableau.adaptive)
-        known = [(graphs.rates(s.q, s.v, given), s.a, s.power)] if first else []
-        step = Step(s.t, s.q, s.v, s.h, known)
+        at = self._with_states(s, given)
+        # rates of states that read reactions are those of the state, not of the stage before the projection
+        rates = graphs.slopes(s.t, s.q, s.v, at)[0] if self.motion.sights else graphs.all_rates(s.t, s.q, s.v, at)
+        known = [(rates, s.a, s.power)] if first else []
+        step = Step(s.t, ca.vertcat(s.q, s.x) if self.motion.states else s.q, s.v, s.h, known)
         for i in range(first, self.tableau.stages):
             step.K.append(text.stage(graphs, self.tableau, step, i, given))
         new = text.result(graphs, self.tableau, step, given)
-        return replace(s, q=new.q, v=new.v, a=step.K[-1][1])
+        return replace(s, q=new.q, v=new.v, x=s.x if new.x is None else new.x, a=step.K[-1][1])
+
+    def _with_states(self, s: ExplicitState, given: Given) -> Given:
+        """What is given, with the states in the places of parameters."""
+        return given.with_states(s.x, self.motion.states)
 
     def _sampled(self, graphs: Graphs, s: ExplicitState, given: Given) -> ExplicitState:
-        q, v = s.q, s.v
+        q, v, given = s.q, s.v, self._with_states(s, given)
         if graphs.projection is not None and self.motion.projects:
             for _ in range(SAMPLE_NEWTON_STEPS):
                 c = graphs.projection.at(s.t, q, given.parameters)
@@ -243,7 +263,7 @@ class StepDerivatives(ExplicitKernels):
         return replace(s, q=q, v=v)
 
     def _started(self, graphs: Graphs, s: ExplicitState, given: Given) -> ExplicitState:
-        return replace(s, a=graphs.accelerations(s.t, s.q, s.v, given)[0])
+        return replace(s, a=graphs.accelerations(s.t, s.q, s.v, self._with_states(s, given))[0])
 
     def _recorded_step(self, graphs: Graphs, s: ExplicitState, given: Given) -> Any:
         """A step that is accepted or retried, and noted if it is accepted."""

@@ -164,7 +164,7 @@ class LargeTreeStep:
             trace = trace_events(self.model, self.events)
             free = " p" if self.model.parameters else ""
             pieces.append(
-                self.each(lambda t, h, q, v, *p: [trace(t + h, q, v, *p)], f"t length new_q new_v{free}", "new_g")
+                self.each(lambda t, h, q, v, *p: [trace(t + h, q, v, *p)], f"t length new_q new_v tau{free}", "new_g")
             )
         return [*pieces, *(self._accepted_or_not() if self.controlled else self._always_accepted())]
 

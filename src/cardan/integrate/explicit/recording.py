@@ -10,6 +10,7 @@ On a card (`threads` is a `Place`) states and steps stay in its memory from one 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,7 @@ from cardan.integrate.explicit.stepper import ExplicitStepper
 from cardan.integrate.explicit.tableau import Tableau
 from cardan.integrate.integrators import Request
 from cardan.integrate.stepper import Arrival, Outcome, States, next_stop
+from cardan.integrate.transition import Jump, Moment, Transition
 from cardan.lazy import cached_property
 from cardan.machines.cuda import driver
 from cardan.machines.cuda.device_array import to_device
@@ -30,6 +32,7 @@ from cardan.machines.cuda.place import Place
 MEMORY = 1 << 29  # bytes of steps on a tape
 SHARE = 0.4  # of a card's free memory for a tape there
 ROOM = 1 << 23  # bytes of memory that are asked for at once
+REMEMBERED = ("s", "origin", "reached", "resting", "crossed", "side", "at_zero", "jumped", "parameters")
 CONSTANT, FIXED_END = -2, -1  # how the length of a step follows from its start; from 0 on: it ends at that event
 
 
@@ -76,7 +79,7 @@ class Block:
     def steps(self) -> list[Taken]:
         """The steps one by one, in order."""
         kernels = self.kernels
-        sizes = [1, 1, *(kernels.model.nq if name == "q" else kernels.model.nv for name in kernels.moving)]
+        sizes = [1, 1, *(port.size for port in kernels._ports(*kernels.moving))]
         X = on_host(self.X)
         parts = np.split(X.reshape(len(X), -1, kernels.row), np.cumsum(sizes)[:-1], axis=2)
         found = []
@@ -95,6 +98,16 @@ class Started:
 
     x: States
     systems: np.ndarray
+
+
+@dataclass(frozen=True)
+class Jumped:
+    """A transition that changed rates or parameters of some systems; `limited` where its events accumulate."""
+
+    transition: Transition
+    moment: Moment
+    jump: Jump
+    limited: bool
 
 
 @dataclass
@@ -129,7 +142,7 @@ class RecordingStepper(ExplicitStepper):
                 f"derivatives of a run: model {self.model.name!r} has {len(self.model.tree.links)} links, and steps of "
                 "such large models are not differentiated yet; take a smaller one"
             )
-        self.tape: list[Leg | Started] = []
+        self.tape: list[Leg | Started | Jumped] = []
         self.memory = self._kept = 0
         self.most_memory = tape_memory(self.threads)
         self.count: np.ndarray | None = None
@@ -156,6 +169,10 @@ class RecordingStepper(ExplicitStepper):
             self._leg.samples.append((systems.copy(), count))
         self.count = count + systems
 
+    def changed(self, transition: Transition, moment: Moment, jump: Jump, limited: bool) -> None:
+        """Note what a transition changes."""
+        self.tape.append(Jumped(transition, moment, jump, limited))
+
     def begin(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
         """Start at a state."""
         super().begin(t, q, v)
@@ -167,6 +184,8 @@ class RecordingStepper(ExplicitStepper):
         self.tape.append(leg)
         arrival = self._advance(leg)
         leg.x = {"t": arrival.t, "q": arrival.q, "v": arrival.v}
+        if self.states and arrival.p is not None:
+            leg.x["x"] = arrival.p[:, self.states]
         self.memory += leg.size
         while self.memory > self.most_memory and self.tape[self._kept] is not leg:
             old = self.tape[self._kept]
@@ -180,8 +199,8 @@ class RecordingStepper(ExplicitStepper):
         """The steps and the branch of a leg, taken again if they were dropped."""
         if leg.steps is not None:
             return leg.steps, leg.branch
-        self.s, self.origin, self.reached, self.resting, self.crossed = leg.before
-        self.s = dict(self.s)
+        for name, value in zip(REMEMBERED, leg.before, strict=True):
+            setattr(self, name, copy(value))
         again = Leg(leg.target, leg.before)
         self._advance(again)
         assert again.steps is not None
@@ -193,10 +212,10 @@ class RecordingStepper(ExplicitStepper):
         return super().advance(leg.target)
 
     def _snapshot(self) -> tuple[Any, ...]:
-        return dict(self.s), self.origin, self.reached, self.resting, self.crossed
+        return tuple(copy(getattr(self, name)) for name in REMEMBERED)
 
     def _started(self, systems: np.ndarray) -> Started:
-        return Started({name: self.s[name] for name in ("t", "q", "v")}, systems)
+        return Started({name: self.s[name] for name in self.derivatives.place}, systems)
 
     def _restart(self, at_event: np.ndarray) -> None:
         super()._restart(at_event)
@@ -268,6 +287,10 @@ class RecordingStepper(ExplicitStepper):
     def _note(self, taken: np.ndarray, s: States, h: np.ndarray, ends: np.ndarray) -> None:
         names, rows = ("t", *self.derivatives.moving), np.flatnonzero(taken)
         self._steps.append(Taken(rows, {name: s[name][rows] for name in names}, h[rows], ends[rows]))
+
+    def _looked_back(self, rows: np.ndarray, h: np.ndarray) -> None:
+        names = ("t", *self.derivatives.moving)
+        self._steps.append(Taken(rows, {name: self.s[name][rows] for name in names}, h, np.full(len(rows), CONSTANT)))
 
     def _partly(self, length: np.ndarray, t: float) -> States:
         main = self._steps

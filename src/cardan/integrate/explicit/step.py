@@ -27,7 +27,7 @@ from cardan.formulation.dynamics import motion_and_power
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.looping import record_schedule
 from cardan.formulation.spatial import SPATIAL
-from cardan.formulation.state_rates import state_rates
+from cardan.formulation.state_rates import answers_read, state_rates
 from cardan.formulation.tree import PLUS, RATES
 from cardan.integrate.events import crossing
 from cardan.integrate.explicit.tableau import Tableau
@@ -35,6 +35,7 @@ from cardan.integrate.kernel import Given, rates_facts
 from cardan.integrate.stepper import STRETCH, Outcome
 from cardan.model.model import Model
 from cardan.model.modes import has_modes
+from cardan.model.sight import Sight
 from cardan.structure.kernels import function_of, is_large, tree_quantity
 from cardan.structure.large import is_divided, large_schedules, usual_independence
 from cardan.structure.projection import Projection
@@ -68,12 +69,18 @@ class ExplicitEquations:
         how = f"{looped}{' careful' if self.careful else ''} rows {self.rows} {tree_rows} baumgarte {self.baumgarte}"
         usual = f" usual {usual_key(self.model.unbound)}" if self.projects else ""
         states = f" states {rates_facts(self.model.unbound)}" if self.states else ""
+        states += f" {self.sights}" if self.sights else ""
         return f"{self.formulation.facts(self.model)}{how}{usual}{states}"
 
     @property
     def states(self) -> tuple[int, ...]:
         """Places in `p` of the parameters that are integrated with the motion."""
         return self.model.parameters.states
+
+    @property
+    def sights(self) -> tuple[Sight, ...]:
+        """What the rates of these parameters read of the answer to what acts."""
+        return answers_read(self.model) if self.states else ()
 
     @property
     def projects(self) -> bool:
@@ -83,7 +90,7 @@ class ExplicitEquations:
     @property
     def has_recursion(self) -> bool:
         """Whether the accelerations are those of a recursion for plain trees."""
-        return self.model.is_plain and self.formulation.has_recursions and not self.divided
+        return self.model.is_plain and self.formulation.has_recursions and not self.divided and not self.sights
 
     @property
     def carries_power(self) -> bool:
@@ -118,7 +125,7 @@ class ExplicitEquations:
                 assert forward.recursion is not None
                 loop = record_schedule(forward.recursion, model)
         else:
-            forward = motion_and_power(model, self.formulation, self.rows)
+            forward = motion_and_power(model, self.formulation, self.rows, self.sights)
         return Graphs(
             self,
             loop,
@@ -153,16 +160,22 @@ class Graphs:
         nq = self.motion.model.nq
         return (y[:nq], y[nq:]) if self.motion.states else (y, None)
 
-    def accelerations(self, t: Scalar, q: Matrix, v: Matrix, given: Given) -> tuple[Matrix, Matrix]:
-        """`vdot`, and the power `P` that enters."""
+    def slopes(self, t: Scalar, q: Matrix, v: Matrix, given: Given) -> tuple[Matrix, Matrix, Matrix]:
+        """`qdot`, and below it the rates `xdot` of the states in `given`; `vdot`; and the power `P` that enters."""
         time = (t,) if self.forward.n_in() - len(given.parameters) > 3 else ()
         found = self.forward.call([q, v, given.tau, *time, *given.parameters])
-        a, P = found if self.motion.carries_power else (found[0], given.power(v))
+        a, P, *read = found if self.motion.carries_power else (found[0], given.power(v))
+        rates = self.all_rates(t, q, v, given, *read)
         pull = self.motion.baumgarte
         if pull is None or self.projection is None:
-            return a, P
+            return rates, a, P
         c = self.projection.at(t, q, given.parameters)
-        return a - c.smallest(2 * pull * (c.J @ v - c.beta) + pull**2 * c.phi), P
+        return rates, a - c.smallest(2 * pull * (c.J @ v - c.beta) + pull**2 * c.phi), P
+
+    def accelerations(self, t: Scalar, q: Matrix, v: Matrix, given: Given) -> tuple[Matrix, Matrix]:
+        """`vdot`, and the power `P` that enters."""
+        _, a, P = self.slopes(t, q, v, given)
+        return a, P
 
     def near(self, t: Scalar, q: Matrix, v: Matrix, given: Given) -> tuple[Matrix, Matrix]:
         """The state of a stage at which rates and accelerations are computed: for careful steps on the constraints."""
@@ -171,11 +184,17 @@ class Graphs:
                 q, v = self.projection.moved(self.projection.at(t, q, given.parameters), q, v, given.parameters)
         return q, v
 
-    def all_rates(self, t: Scalar, q: Matrix, v: Matrix, given: Given) -> Matrix:
-        """`qdot`, and below it the rates `xdot` of the states in `given`."""
+    def all_rates(self, t: Scalar, q: Matrix, v: Matrix, given: Given, *read: Matrix) -> Matrix:
+        """`qdot`, and below it the rates `xdot` of the states in `given`, with what these `read` of the answer."""
         if self.state_rates is None:
             return self.rates(q, v, given)
-        return stack(self.rates(q, v, given), self.state_rates(q, v, t, *given.parameters))
+        return stack(self.rates(q, v, given), self.state_rates(q, v, t, *read, *given.parameters))
+
+    def first_rates(self, s: ExplicitState, given: Given) -> Matrix:
+        """The same where a step begins: of states whose rates read the answer they are known from the step before."""
+        if self.motion.sights:
+            return stack(self.rates(s.q, s.v, given), s.xdot)
+        return self.all_rates(s.t, s.q, s.v, given)
 
     def rates(self, q: Matrix, v: Matrix, given: Given) -> Matrix:
         """`qdot`."""
@@ -280,7 +299,7 @@ def stage(graphs: Graphs, tableau: Tableau, step: Step, i: int | Scalar, given: 
     q, x = graphs.split(y)
     given = given.with_states(x, graphs.motion.states)
     q, v = graphs.near(t, q, v, given)
-    return graphs.all_rates(t, q, v, given), *graphs.accelerations(t, q, v, given)
+    return graphs.slopes(t, q, v, given)
 
 
 def pick(values: np.ndarray, i: int | Scalar) -> Scalar:
@@ -426,6 +445,8 @@ class ExplicitState:
     has entered, the `power` (W) that enters now, the largest `v^T v` so far, `speed`, and the largest `correction` of
     velocities so far, as the kinetic energy (J) that it took, with its time. Then the events' values.
 
+    Last the rates `xdot` of the states, where these read the answer to what acts, else empty.
+
     Of steps in float32 time, configuration and velocity are pairs: the numbers `t_lo`, `q_lo`, `v_lo`, below their
     rounding, belong to them. Else these three are empty.
     """
@@ -449,6 +470,7 @@ class ExplicitState:
     t_lo: Matrix
     q_lo: Matrix
     v_lo: Matrix
+    xdot: Matrix
 
     @property
     def is_paired(self) -> bool:
@@ -582,6 +604,8 @@ def finish(
     accept, after = decide(tableau, s, control, step.h, squares, size, g, directions, n, judged, careful)
     if tableau.adaptive:
         after = replace(after, a=where(accept, step.K[-1][1], s.a), power=where(accept, step.K[-1][2], s.power))
+        if s.xdot.shape[0]:
+            after.xdot = where(accept, step.K[-1][0][-s.xdot.shape[0] :], s.xdot)
     after = replace(
         after,
         q=where(accept, new.q, s.q),

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.matrix import where
-from cardan.integrate.events import BISECTIONS, DONE, Bracket, Event, changed_sign, per_system, trace_events
+from cardan.formulation.formulation import Formulation
+from cardan.integrate.events import BISECTIONS, DONE, Bracket, Event, changed_sign, per_system
 from cardan.integrate.explicit import step as text
 from cardan.integrate.explicit.large_mechanisms import large_mechanism_march
 from cardan.integrate.explicit.large_trees import large_tree_march
@@ -30,7 +31,6 @@ from cardan.integrate.explicit.step import (
 from cardan.integrate.explicit.tableau import Tableau
 from cardan.integrate.integrators import SINGLE, Request
 from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels
-from cardan.integrate.modes.events import event_values, users_events
 from cardan.integrate.stepper import STRETCH, BatchStepper, Outcome, States, chosen_states, next_stop
 from cardan.lazy import cached_property
 from cardan.machines.cuda.place import Place
@@ -56,6 +56,11 @@ class ExplicitKernels(IntegratorKernels):
     tableau: Tableau
     paired: bool = False
     """Whether time, configuration and velocity are pairs of numbers, for steps in float32."""
+
+    @property
+    def way(self) -> tuple[Formulation, tuple[int, ...]]:
+        """The formulation, and the constraint rows that it keeps."""
+        return self.motion.formulation, self.motion.rows
 
     @property
     def facts(self) -> tuple[Any, ...]:
@@ -88,17 +93,17 @@ class ExplicitKernels(IntegratorKernels):
 
     @cached_property
     def evaluate(self) -> Kernel:
-        """Accelerations, power and values of the events at a state: `t, q, v, tau, p` to `evaluated`."""
+        """Accelerations, power, rates of states and values of the events at a state: `t, q, v, tau, p` to them."""
         inputs = (*self._ports("t", "q", "v"), *self._data_ports())
 
         def record() -> Any:
             import casadi as ca
 
             graphs, s, given, data = self._symbols()
-            a, power = s.v * 0, s.power * 0  # of a large model by other kernels
+            rates, a, power = s.q * 0, s.v * 0, s.power * 0  # of a large model by other kernels
             if graphs.loop is None:
-                a, power = graphs.accelerations(s.t, *graphs.near(s.t, s.q, s.v, given), given)
-            values = replace(s, a=a, power=power, g=self._events(s.t, s.q, s.v, given))
+                rates, a, power = graphs.slopes(s.t, *graphs.near(s.t, s.q, s.v, given), given)
+            values = replace(s, a=a, power=power, xdot=rates[self.model.nq :], g=self._events(s.t, s.q, s.v, given))
             return ca.Function("evaluate", [s.t, s.q, s.v, *data], [getattr(values, name) for name in self.evaluated])
 
         return self._kernel("evaluate", inputs, self._ports(*self.evaluated), record)
@@ -113,7 +118,7 @@ class ExplicitKernels(IntegratorKernels):
     @cached_property
     def stepped(self) -> tuple[str, ...]:
         """Parts of the state that a single step changes."""
-        return self._present("t", "q", "v", "x", "a", "work", "power", "g")
+        return self._present("t", "q", "v", "x", "a", "work", "power", "g", "xdot")
 
     @property
     def located(self) -> tuple[str, ...]:
@@ -123,7 +128,7 @@ class ExplicitKernels(IntegratorKernels):
     @cached_property
     def evaluated(self) -> tuple[str, ...]:
         """Parts of the state that follow from time, position and velocity."""
-        return self._present("a", "power", "g")
+        return self._present("a", "power", "g", "xdot")
 
     @property
     def control(self) -> tuple[str, ...]:
@@ -140,6 +145,8 @@ class ExplicitKernels(IntegratorKernels):
             absent |= {*LOW}
         if not self.motion.states:
             absent |= {"x"}
+        if not self.motion.sights:
+            absent |= {"xdot"}
         return tuple(name for name in names if name not in absent)
 
     @property
@@ -150,6 +157,7 @@ class ExplicitKernels(IntegratorKernels):
             "q": nq,
             "v": nv,
             "x": len(self.motion.states),
+            "xdot": len(self.motion.states),
             "a": nv,
             "g": events,
             "g_lo": events,
@@ -169,6 +177,7 @@ class ExplicitKernels(IntegratorKernels):
 
         shapes = self._shapes
         left_out = (*(() if self.paired else LOW), *(() if self.motion.states else ("x",)))
+        left_out += () if self.motion.sights else ("xdot",)
         state = ExplicitState(
             *(ca.SX(0, 1) if name in left_out else ca.SX.sym(name, *(shapes[name] or (1,))) for name in STATE)
         )
@@ -177,17 +186,6 @@ class ExplicitKernels(IntegratorKernels):
     @cached_property
     def _graphs(self) -> Graphs:
         return self.motion.graphs()
-
-    def _events(self, t: Any, q: Any, v: Any, given: Given) -> Any:
-        motion = self.motion
-        return event_values(
-            self.model, motion.formulation, motion.rows, self.events, t, q, v, given.tau, given.parameters
-        )
-
-    @property
-    def _traced_events(self) -> str:
-        own = users_events(self.events)
-        return str(trace_events(self.model, own).serialize()) if own else ""
 
     # the step
 
@@ -205,7 +203,7 @@ class ExplicitKernels(IntegratorKernels):
         # the first stage of a method that controls its error is the last one of the step before
         power = s.power if self.motion.carries_power else given.power(s.v)
         at = given.with_states(s.x, self.motion.states)
-        known = (graphs.all_rates(s.t, s.q, s.v, at), s.a, power) if first else None
+        known = (graphs.first_rates(s, at), s.a, power) if first else None
         y = ca.vertcat(s.q, s.x) if self.motion.states else s.q
         if graphs.forward.n_instructions() * (tableau.stages - first) <= UNROLLED:
             step = Step(s.t, y, s.v, h, [known] if known else [], low)
@@ -266,6 +264,7 @@ class ExplicitKernels(IntegratorKernels):
             after.x = s.x if new.x is None else new.x
             if self.tableau.adaptive:
                 after.a, after.power = step.K[-1][1:]
+                after.xdot = step.K[-1][0][self.model.nq :] if self.motion.sights else s.xdot
             after.g = self._events(after.t, new.q, new.v, at)
             return [getattr(after, name) for name in self.stepped], ca.SX(0)
 
@@ -390,7 +389,8 @@ class ExplicitStepper(BatchStepper):
 
     def _no_accelerations(self, B: int) -> States:
         """Zeros for the accelerations and the power of B systems."""
-        return {"a": np.zeros((B, self.model.nv)), "power": np.zeros(B)}
+        found = {"a": np.zeros((B, self.model.nv)), "power": np.zeros(B)}
+        return found | ({"xdot": np.zeros((B, len(self.motion.states)))} if self.motion.sights else {})
 
     def _by_step_of_no_length(self) -> States | None:
         """Accelerations and power at the states, from a step that leads nowhere; None where another kernel must.

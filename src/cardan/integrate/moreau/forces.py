@@ -61,7 +61,7 @@ def _answer(model: Model, tree_rows: tuple[int, ...]) -> Quantity:
         later = {"t": inputs["t"] + h / 2} if "t" in inputs else {}
         middle = {"q": unit_quaternions(model, q + h / 2 * tree_rates(model, q, v)), "v": v, "tau": inputs["tau"]}
         motion = middle_motion(model, tree_rows, {**middle, **later}, v, h)[0]
-        return motion.at(x, [motion.vdot, motion.wrenches])
+        return motion.at(x, [motion.vdot, motion.solution.wrenches])
 
     ports = ("q", "v", "tau", "h", "x", *time_port(model))
     own: dict[str, tuple[int, ...]] = {"h": (), "x": (len(model.lawful_rows),)}

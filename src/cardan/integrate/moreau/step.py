@@ -29,7 +29,9 @@ from cardan.formulation.formulation import Formulation
 from cardan.formulation.law_motion import LawMotion, law_motion, row_numbers
 from cardan.formulation.quantity import Inputs, Quantity, fixed, port_shape
 from cardan.formulation.rows import Rows
+from cardan.formulation.solution import size_of
 from cardan.formulation.spatial import SPATIAL
+from cardan.formulation.state_rates import answers_read
 from cardan.integrate.explicit.step import ExplicitEquations, Graphs
 from cardan.model.model import Model
 from cardan.model.row import Law
@@ -47,6 +49,7 @@ class Terms:
     Average acceleration `a0` (nv,) and power `P` (W) without forces of the rows; `Y` (nv, m) what these add; `W` (m, m)
     and `b` (m,) with `u+ = b + W x`; rates `u` (m,) at the start; which rows are `active` (m,); their `Bounds`; and
     `moved` (m,), the power that enters with a unit of each force where contacts and joints have prescribed motions.
+    Rates of states read `y0 + Yy x` of the answer.
     """
 
     a0: Matrix
@@ -62,6 +65,8 @@ class Terms:
     R: Matrix
     restitution: Matrix
     moved: Matrix
+    y0: Matrix
+    Yy: Matrix
 
     @property
     def bounds(self) -> Bounds:
@@ -133,7 +138,8 @@ class MoreauGraphs(Graphs):
         import casadi as ca
 
         a = terms.a0 + terms.Y @ x
-        kq = self.all_rates(t + h / 2, q_m, v + h / 2 * a, given)
+        read = [terms.y0 + terms.Yy @ x] if self.motion.sights else []
+        kq = self.all_rates(t + h / 2, q_m, v + h / 2 * a, given, *read)
         both = terms.u + terms.b + terms.W @ x
         moving = ca.fabs(both) > ROUNDING  # a row that sticks does no work
         return kq, a, terms.P + ca.dot(x, where(moving, both, 0.0) / 2 + terms.moved)
@@ -141,7 +147,7 @@ class MoreauGraphs(Graphs):
 
 def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree_rows: Sequence[int]) -> Quantity:
     """`Terms` at the middle of a step of length `h`, with rates `v` there, from rates `start` (nv,) at its start."""
-    sizes = _sizes(model)
+    sizes, sights = _sizes(model), answers_read(model)
 
     def write(model: Model, inputs: Inputs) -> list[Matrix]:
         import casadi as ca
@@ -168,7 +174,7 @@ def step_terms(model: Model, formulation: Formulation, rows: Sequence[int], tree
         bounds = bounds_at(motion, u, change)
         terms = Terms(
             a0, P, Y, h * motion.rate[1], u + change, u, active, bounds.constant, bounds.coefficient, bounds.R0,
-            bounds.R, bounds.restitution, moved,
+            bounds.R, bounds.restitution, moved, *motion.affine(motion.solution.column(sights)),
         )  # fmt: skip
         return [ca.SX(getattr(terms, name)) for name in TERMS]
 
@@ -241,4 +247,6 @@ def _sizes(model: Model) -> dict[str, tuple[int, ...]]:
     """Shapes of the terms."""
     m, nv = len(model.lawful_rows), model.nv
     found: dict[str, tuple[int, ...]] = {name: (m,) for name in TERMS}
+    read = size_of(answers_read(model))
+    found |= {"y0": (read,), "Yy": (read, m)}
     return found | {"a0": (nv,), "P": (), "Y": (nv, m), "W": (m, m), **Bounds.sizes(model)}

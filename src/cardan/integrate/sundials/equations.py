@@ -7,6 +7,9 @@ with `G = d phi / d q` of the rows at position level, `y = (q, v, lam, mu, W)` o
 `mu = 0`. Quaternions of unit length are position constraints like the others. The work `W` of all that changes the
 energy is integrated with the motion, `Wdot = P`, for the energy balance of the run; it does not act on the steps.
 
+Rows with laws (`model.modes`) have their forces `x` below `lam`, and those that are gaps their `mu` below that of the
+others. A closed row is a constraint like the others; of an open one the equations are `x = ` the given force, `mu = 0`.
+
 At a position where constraints depend on one another, multipliers are undetermined. Two small numbers, `soft`, keep
 the stabilised equations regular there: `J v = beta + soft_0 lam`, `phi = soft_1 mu`.
 
@@ -25,17 +28,20 @@ from typing import Any
 import numpy as np
 
 from cardan.algebra.matrix import Matrix, dot, stack
-from cardan.formulation.coordinates import into_own, out_of_own, own_equations, tree_state
-from cardan.formulation.dynamics import entering_power, motion_and_power
+from cardan.formulation.coordinates import into_own, law_unknowns, out_of_own, own_equations, tree_state
+from cardan.formulation.dynamics import entering_power, law_motion_at, motion_and_power
 from cardan.formulation.formulation import Formulation, Parts, tree_rates
+from cardan.formulation.law_motion import LawMotion
+from cardan.formulation.modes import law_forces, mode_equations, modes_of
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
 from cardan.formulation.spatial import SPATIAL
-from cardan.formulation.state_rates import state_rates
+from cardan.formulation.state_rates import answers_read, rates_of_states, state_rates
 from cardan.integrate.kernel import EVENT_KERNELS, Layout, at_states, layout_of, rates_facts
 from cardan.integrate.whole import Columns
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import Slot
 from cardan.model.model import Model
+from cardan.model.modes import MODE
 from cardan.program.program import Port
 from cardan.structure.component_sums import evaluator
 from cardan.structure.kernels import (
@@ -68,9 +74,16 @@ class DaeLayout:
 
     @property
     def sizes(self) -> tuple[int, ...]:
-        """Numbers of q, v, lam, mu, x and W."""
-        mu = len(self.of.positions) + len(self.of.unit) if self.stabilised else 0
-        return self.of.nq, self.of.nv, len(self.of.rows), mu, len(self.states), 1
+        """Numbers of q, v, lam with the forces of rows with laws, mu, states and W."""
+        of = self.of
+        mu = len(of.positions) + len(of.unit) + len(of.gaps) if self.stabilised else 0
+        return of.nq, of.nv, len(of.rows) + of.laws, mu, len(self.states), 1
+
+    @property
+    def laws(self) -> slice:
+        """Where the forces of rows with laws are among the unknowns."""
+        end = sum(self.sizes[:3])
+        return slice(end - self.of.laws, end)
 
     @property
     def x(self) -> slice:
@@ -109,16 +122,19 @@ def explicit_rates(model: Model) -> Quantity:
     n, free = model.nq + model.nv + len(states) + 1, model
     shapes: dict[str, Shape] = {"t": (), "y": (n,), "tau": (model.nv,)}
     plain = tree_quantity(SPATIAL, "forward_dynamics")
-    forward = plain if model.is_plain else motion_and_power(model, SPATIAL, ())
+    sights = answers_read(model)
+    is_plain = model.is_plain and not sights
+    forward = plain if is_plain else motion_and_power(model, SPATIAL, (), sights)
 
     def write(model: Model, s: Inputs) -> list[Matrix]:
         v = s["y"][model.nq : model.nq + model.nv]
         state = {"q": s["y"][: model.nq], "v": v, "tau": s["tau"], "t": s["t"]}
         found = forward.graph(model, {name: state[name] for name in forward.inputs})
-        a, P = (found[0], dot(state["tau"], state["v"])) if model.is_plain else found
+        a, P, *read = (found[0], dot(state["tau"], state["v"])) if is_plain else found
         if not states:
             return [stack(tree_rates(model, state["q"], state["v"]), a, P)]
-        rates = state_rates(free).graph(model, {name: state[name] for name in ("q", "v", "t")})[0]
+        given = {name: state[name] for name in ("q", "v", "t")} | dict(zip(("y",), read, strict=False))
+        rates = state_rates(free).graph(model, given)[0]
         ydot = stack(tree_rates(model, state["q"], state["v"]), a, rates, P)
         return at_states(free, states, s["y"][n - 1 - len(states) : n - 1], [ydot])
 
@@ -139,14 +155,14 @@ def explicit_jacobian(model: Model) -> Quantity:
 
 
 def dae_events(model: Model, layout: DaeLayout, graph: Any) -> Quantity:
-    """The events (ne,), a function `graph` of (t, q, v, p) of the tree, as a function of time, `y` and `about`."""
-    shapes: dict[str, Shape] = {"t": (), "y": (layout.n,), "about": (model.nq,)}
+    """The events (ne,), a function `graph` of (t, q, v, tau, p) of the tree, from time, `y`, drives and `about`."""
+    shapes: dict[str, Shape] = {"t": (), "y": (layout.n,), "tau": (model.nv,), "about": (model.nq,)}
     nq, nv = layout.of.nq, layout.of.nv
     p, free = [symbolic(model)[1]] if model.parameters else [], model
 
     def write(model: Model, s: Inputs) -> list[Matrix]:
         q, v = s["y"][:nq], s["y"][nq : nq + nv]
-        found = [graph(s["t"], *tree_state(model, layout.of.formulation, q, v, s["about"]), *p)]
+        found = [graph(s["t"], *tree_state(model, layout.of.formulation, q, v, s["about"]), s["tau"], *p)]
         return at_states(free, layout.states, s["y"][layout.x], found)
 
     return Quantity("events", tuple(shapes), (("g", fixed(graph.numel_out(0))),), write=write, shapes=shapes)
@@ -159,8 +175,9 @@ def implicit(model: Model, layout: DaeLayout, s: Inputs) -> tuple[Matrix, Matrix
 
 def parts_of(model: Model, layout: DaeLayout, s: Inputs) -> Parts:
     """The equations at the state `y`."""
-    nq, nv = layout.sizes[:2]
-    return own_equations(model, layout.of.formulation, {**s, "q": s["y"][:nq], "v": s["y"][nq : nq + nv]})
+    nq, nv, *_ = layout.sizes
+    state = {**s, "q": s["y"][:nq], "v": s["y"][nq : nq + nv]}
+    return own_equations(model, layout.of.formulation, state, s["y"][layout.laws] if layout.of.laws else None)
 
 
 def implicit_of(layout: DaeLayout, parts: Parts, s: Inputs) -> tuple[Matrix, Matrix]:
@@ -168,28 +185,49 @@ def implicit_of(layout: DaeLayout, parts: Parts, s: Inputs) -> tuple[Matrix, Mat
     import casadi as ca
 
     of, ends = layout.of, [int(end) for end in np.cumsum([0, *layout.sizes])]
-    q, v, lam, mu, *_ = (s["y"][a:b] for a, b in pairwise(ends))
+    q, v, forces, mu, *_ = (s["y"][a:b] for a, b in pairwise(ends))
+    lam, x = ca.vertsplit(forces, [0, len(of.rows), forces.shape[0]])
     qdot, vdot, soft = s["yp"][: of.nq], s["yp"][of.nq : of.nq + of.nv], s["soft"]
     rows = parts.rows.kept(of.rows)
     rates = of.formulation.rates(parts.model, q, v)
     moving = [qdot - rates, of.formulation.inertia_force(parts, vdot) + rows.J.T @ lam - parts.f]
-    worked = s["yp"][layout.n - 1] - entering_power(parts, s["tau"], of.rows, lam)
-    if layout.states:
-        worked = ca.vertcat(s["yp"][layout.x] - s["xdot"], worked)
+    power, at = entering_power(parts, s["tau"], of.rows, lam), None
+    if of.laws:
+        at = law_unknowns(parts.model, parts, of.formulation, of.rows, {**s, "q": q, "v": v}, (vdot, lam, x))
+        power = power + at.power
+    last = ca.vertcat(s["yp"][layout.x] - s["xdot"] if layout.states else ca.SX(0, 1), s["yp"][layout.n - 1] - power)
     if not layout.stabilised:
-        return ca.vertcat(*moving, rows.J @ vdot - rows.gamma, worked), ca.SX(of.nq, 1)
+        accelerations = [
+            rows.J @ vdot - rows.gamma,
+            *([] if at is None else [mode_equations(at, at.rows.J @ vdot - at.rows.gamma)]),
+        ]
+        return ca.vertcat(*moving, *accelerations, last), ca.SX(of.nq, 1)
+    velocities = [rows.J @ v - rows.beta - soft[0] * lam]
+    velocities += [] if at is None else [mode_equations(at, at.u + soft[0] * x)]
     lengths = [(ca.sumsqr(q[k : k + 4]) - 1) / 2 for k in of.unit]
-    held = ca.vertcat(parts.rows.kept(of.positions).phi, *lengths)
-    F = ca.vertcat(*moving, rows.J @ v - rows.beta - soft[0] * lam, held - soft[1] * mu, worked)
-    return F, ca.jtimes(held, q, mu, True)
+    held = ca.vertcat(parts.rows.kept(of.positions).phi, *lengths, closed_gaps(of, at))
+    yields = soft[1] * mu
+    if of.gaps:
+        first, mode = held.shape[0] - len(of.gaps), modes_of(parts.model, MODE)
+        yields[first:] += (1 - mode[list(of.gaps), 0]) * mu[first:]
+    return ca.vertcat(*moving, *velocities, held - yields, last), ca.jtimes(held, q, mu, True)
+
+
+def closed_gaps(of: Layout, at: LawMotion | None) -> Matrix:
+    """Gaps that are closed, m or rad, zero where they are open; none of a model without modes."""
+    import casadi as ca
+
+    gaps = list(of.gaps)
+    return ca.SX(0, 1) if at is None else modes_of(at.model, MODE)[gaps, 0] * at.rows.phi[gaps, 0]
 
 
 @dataclass(frozen=True)
 class DaeGraphs:
     """The equations over symbols, recorded once.
 
-    `state` gives `M`, `f`, `J`, `gamma`, `phi`, `G`, `beta` of the rows kept, and `N`, from `t, q, v`; `residual` gives
-    `F` (n,) from `t, y, yp, soft`. Both take drives, `about` and free parameters after these, as `matrix` does.
+    `state` gives `M`, `f`, `J`, `gamma` of the rows kept, the forces `x` of rows with laws, `phi`, `G` and `J v - beta`
+    of the rows kept and those that are closed, and `N`, from `t, q, v`. `residual` gives `F` (n,) from `t, y, yp,
+    soft`. Both take drives, `about` and free parameters after these, as `matrix` does.
     """
 
     state: Any
@@ -213,14 +251,26 @@ class DaeGraphs:
         s |= {} if of.formulation.in_tree else {"about": ca.SX.sym("about", model.nq)}
         parts = parts_of(written, layout, s)
         if layout.states:
-            tree = tree_state(written, of.formulation, s["y"][:nq], s["y"][nq : nq + nv], s.get("about", s["t"]))
-            s["xdot"] = state_rates(model).graph(written, {"q": tree[0], "v": tree[1], "t": s["t"]})[0]
+            lam, place = s["y"][nq + nv : nq + nv + len(of.rows)], {**s, "q": s["y"][:nq], "v": s["y"][nq : nq + nv]}
+            unknowns = (s["yp"][nq : nq + nv], lam, s["y"][layout.laws])
+            s["xdot"] = rates_of_states(model, parts, of.formulation, of.rows, place, unknowns)
         F, stabiliser = at_states(model, layout.states, s["y"][layout.x], [*implicit_of(layout, parts, s)])
         last = (s["tau"], *([s["about"]] if "about" in s else []), *([p] if model.parameters else []))
-        q, v, rows = s["y"][:nq], s["y"][nq : nq + nv], parts.rows.kept(of.rows)
-        phi = parts.rows.kept(of.positions).phi
-        G, N = ca.jacobian(phi, q), ca.jacobian(of.formulation.rates(written, q, v), v)
-        found = [ca.densify(x) for x in (parts.M, parts.f, rows.J, rows.gamma, phi, G, rows.beta, N)]
+        q, v = s["y"][:nq], s["y"][nq : nq + nv]
+        N = ca.jacobian(of.formulation.rates(written, q, v), v)
+        f, x, rows, phi = parts.f, ca.SX(0, 1), parts.rows.kept(of.rows), parts.rows.kept(of.positions).phi
+        excess = rows.J @ v - rows.beta
+        if of.laws:
+            place = {**s, "q": q, "v": v}
+            unknowns = (s["yp"][nq : nq + nv], rows.gamma, s["y"][layout.laws])
+            at = law_unknowns(written, parts, of.formulation, of.rows, place, unknowns)
+            phi = ca.vertcat(phi, closed_gaps(of, at))
+            excess = ca.vertcat(excess, modes_of(written, MODE) * at.u)
+            tree = tree_state(written, of.formulation, q, v, s.get("about", q))
+            x = law_forces(law_motion_at(written, of.formulation, of.rows, {**s, "q": tree[0], "v": tree[1]}))
+            f = at.at(x, [f])[0]
+        state = (parts.M, f, rows.J, rows.gamma, x, phi, ca.jacobian(phi, q), excess, N)
+        found = [ca.densify(value) for value in state]
         whole = ca.vertcat(F[:nq] + stabiliser, F[nq:])
         return cls(
             ca.Function("dae_state", [s["t"], q, v, *last], found),
@@ -263,7 +313,7 @@ COMPILED = 3_000  # instructions up to which a Jacobian is compiled; beyond, Cas
 LONG = 30_000  # the same of a residual
 PRODUCTS = 200_000  # the same of products with a Jacobian: IDA asks for one in every step or two
 WRITTEN_OUT = 2_000  # instructions of a residual up to which its Jacobian is written out
-VECTORS = (1, 3, 4, 6)  # of what `DaeGraphs.state` gives
+VECTORS = (1, 3, 4, 5, 7)  # of what `DaeGraphs.state` gives
 ROUNDING = 1e-13
 YIELDS = 1e-9  # s: softness of position constraints, relative to the size of their derivatives
 
@@ -294,7 +344,7 @@ def matrix_of_row(model: Model, quantity: Quantity, name: str) -> tuple[Callable
 
 
 def events_of_row(model: Model, layout: DaeLayout, graph: Any) -> Any:
-    """The events (ne,) as a compiled function of (t, y, about)."""
+    """The events (ne,) as a compiled function of (t, y, tau, about)."""
     name = f"{layout.name} {hashlib.sha256(graph.serialize().encode()).hexdigest()}"
     kernel = EVENT_KERNELS.find(model, name, lambda: _row_kernel(model, dae_events(model, layout, graph), name))
     return kernel.ufunc(wide=False)
@@ -321,23 +371,23 @@ class ImplicitSystem:
         )
 
     def state(self, t: Any, q: np.ndarray, v: np.ndarray, *tail: np.ndarray) -> list[np.ndarray]:
-        """`M`, `f`, `J`, `gamma`, `phi`, `G`, `beta` of the rows kept, and `N`, at a state of the formulation."""
+        """What `DaeGraphs.state` gives, at a state of the formulation."""
         found = [np.array(x) for x in self._state(t, q, v, *tail)]
         return [x.ravel() if k in VECTORS else x for k, x in enumerate(found)]
 
     def start(self, t: float, q: np.ndarray, v: np.ndarray, W: float, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
         """`y` and `y'` (n,) at a consistent state: accelerations and multipliers that satisfy the equations."""
-        M, f, J, gamma, *_, N = self.state(np.asarray(t), q, v, *tail)
+        M, f, J, gamma, x, *_, N = self.state(np.asarray(t), q, v, *tail)
         K = np.block([[M, J.T], [J, np.zeros((len(J), len(J)))]])
         b = np.concatenate([f, gamma])
         try:
-            x = np.linalg.solve(K, b)
+            solved = np.linalg.solve(K, b)
         except np.linalg.LinAlgError:  # rows depend on one another: take the smallest multipliers
-            x = np.linalg.lstsq(K, b, rcond=1e-12)[0]
-        rest, nv = np.zeros(self.layout.sizes[3]), len(v)
+            solved = np.linalg.lstsq(K, b, rcond=1e-12)[0]
+        (vdot, lam), rest = np.split(solved, [len(v)]), np.zeros(self.layout.sizes[3])
         own = tail[-1][list(self.layout.states)] if self.layout.states else np.zeros(0)
-        y = np.concatenate([q, v, x[nv:], rest, own, [W]])
-        yp = np.concatenate([N @ v, x[:nv], 0 * x[nv:], rest, 0 * own, [0.0]])
+        y = np.concatenate([q, v, lam, x, rest, own, [W]])
+        yp = np.concatenate([N @ v, vdot, 0 * lam, 0 * x, rest, 0 * own, [0.0]])
         F = np.zeros_like(y)
         self.residual(t, y, yp, np.zeros(2), *tail, F)
         last = slice(len(y) - 1 - len(own), None)
@@ -347,24 +397,24 @@ class ImplicitSystem:
     def soft(self, t: float, y: np.ndarray, tail: Tail, allowed: float) -> np.ndarray:
         """Softness (2,) of the constraints from a start `y` on; `allowed` (m/s) is a velocity that may be neglected."""
         nq, nv = self.layout.of.nq, self.layout.of.nv
-        q, v, lam = y[:nq], y[nq:][:nv], y[nq + nv :][: len(self.layout.of.rows)]
-        M, _, _, _, _, G, *_ = self.state(np.asarray(t), q, v, *tail)
+        q, v, lam = y[:nq], y[nq:][:nv], y[nq + nv :][: self.layout.sizes[2]]
+        M, _, _, _, _, _, G, *_ = self.state(np.asarray(t), q, v, *tail)
         force = max(*(float(np.abs(x).max(initial=0.0)) for x in (lam, M)), 1e-300)  # at 1 m/s^2 or more
         size = float(np.mean(np.sum(G * G, axis=1))) if len(G) else 0.0
         return np.array([max(allowed, ROUNDING / 10) / force, YIELDS * size])
 
     def gap(self, t: float, q: np.ndarray, v: np.ndarray, tail: Tail) -> float:
         """Largest residual of the constraints at a state: m, rad, and per second."""
-        _, _, J, _, phi, _, beta, _ = self.state(np.asarray(t), q, v, *tail)
+        *_, phi, _, excess, _ = self.state(np.asarray(t), q, v, *tail)
         lengths = [q[at : at + 4] @ q[at : at + 4] - 1 for at in self.layout.of.unit]
-        return float(np.max(np.abs(np.concatenate([phi, J @ v - beta, np.array(lengths) / 2])), initial=0.0))
+        return float(np.max(np.abs(np.concatenate([phi, excess, np.array(lengths) / 2])), initial=0.0))
 
     def projected(self, t: float, q: np.ndarray, v: np.ndarray, tail: Tail) -> tuple[np.ndarray, np.ndarray]:
         """Coordinates and rates of the tree on the constraints, from the formulation's own near them."""
         q, v = (np.array(x) for x in self.tree(q, v, tail))
         for at in self.model.quaternions:
             q[at] /= np.linalg.norm(q[at])
-        if not self.model.has_rows:
+        if not self.model.has_rows and not self.layout.of.laws:
             return q, v
         parameters = tail[1:] if self.is_tree else tail[2:]
         q, v, _ = project(self.model, q, v, t, parameters=parameters)

@@ -221,13 +221,13 @@ class LargeGearStepper(GearStepper):
         return LargeImplicitSystem(model, formulation, stabilised)
 
     def make_events(self, graph: Any) -> Callable[..., None]:
-        """Events as a function of (t, y, about)."""
+        """Events as a function of (t, y, tau, about)."""
         system, (nq, nv, *_) = self.system, self.layout.sizes
 
-        def events(t: float, y: np.ndarray, about: np.ndarray, *rest: Any) -> None:
+        def events(t: float, y: np.ndarray, tau: np.ndarray, about: np.ndarray, *rest: Any) -> None:
             *parameters, out = rest
-            tail = system.tail(about, np.zeros(self.model.nv), *parameters)
-            out[:] = np.array(graph(t, *system.tree(y[:nq], y[nq : nq + nv], tail), *parameters)).ravel()
+            tail = system.tail(about, tau, *parameters)
+            out[:] = np.array(graph(t, *system.tree(y[:nq], y[nq : nq + nv], tail), tau, *parameters)).ravel()
 
         return events
 

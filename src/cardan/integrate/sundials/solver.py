@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from cardan.integrate.events import changed_sign, trace_events
+from cardan.integrate.events import changed_sign
 from cardan.integrate.integrators import Request
+from cardan.integrate.modes.events import event_graph, keeps_side
 from cardan.integrate.stepper import AT_ZERO, Arrival, EnergyNotes, Outcome, next_stop
 from cardan.integrate.sundials.equations import DaeLayout, events_of_row
 from cardan.model.model import Model
@@ -258,7 +259,8 @@ class SerialStepper:
             self.options |= {"linsolver": "sparse", "sparsity": self.pattern}
         self.events: Any = None
         if events:
-            self.event_values = trace_events(model.unbound, events)
+            of = self.layout.of
+            self.event_values = event_graph(model.unbound, of.formulation, of.rows, events)
             self.events = self.make_events(self.event_values)
         self.parameters: Sequence[np.ndarray] = parameter_arguments(model)
         self.states = list(model.parameters.states)
@@ -268,7 +270,7 @@ class SerialStepper:
         self.resting = np.zeros(0, dtype=bool)
 
     def make_events(self, graph: Any) -> Callable[..., Any]:
-        """Events, a function `graph` of (t, q, v, p) of the tree, as a function of (t, y, about, p)."""
+        """Events, a function `graph` of (t, q, v, tau, p) of the tree, as a function of (t, y, tau, about, p)."""
         return events_of_row(self.model.unbound, self.layout, graph)
 
     def start(self, given: Sequence[np.ndarray], at: SystemArrival) -> SolverRun:
@@ -315,21 +317,21 @@ class SerialStepper:
 
     def _zones(self, k: int) -> np.ndarray:
         """How near to zero (ne,) values of events are rounding where system k is: of those met here, and met before."""
-        at, given = self.arrivals[k], [x[k] for x in self._given[1:]]
+        at, given = self.arrivals[k], [x[k] for x in self._given]
         kept = np.zeros(len(self.request.events)) if at.zones is None else at.zones
         if at.crossed is None:
             return kept
         size = max(1.0, float(np.abs(at.q).max(initial=0.0)), float(np.abs(at.v).max(initial=0.0)))
         g = np.abs(np.array(self.event_values(at.t, at.q, at.v, *given)).ravel())
-        return np.where(at.crossed, AT_ZERO * size + 2 * g, kept)
+        return np.where(at.crossed & ~keeps_side(self.request.events), AT_ZERO * size + 2 * g, kept)
 
     def _passed(self, before: list[SystemArrival]) -> dict[int, np.ndarray]:
         """The events (ne,), by system, between where it was and where it is restarted, which no step covers."""
         directions = np.array([event.direction for event in self.request.events])
         found = {}
         for k, pair in enumerate(zip(before, self.arrivals, strict=False)):
-            p = self._given[1:]
-            g, now = (np.array(self.event_values(at.t, at.q, at.v, *(x[k] for x in p))).ravel() for at in pair)
+            given = [x[k] for x in self._given]
+            g, now = (np.array(self.event_values(at.t, at.q, at.v, *given)).ravel() for at in pair)
             crossed = changed_sign(g, now, directions)
             if pair[1].zones is not None:
                 crossed &= np.abs(now) > pair[1].zones

@@ -32,7 +32,9 @@ from cardan.integrate.sundials.equations import (
 )
 from cardan.integrate.sundials.solver import SerialStepper, Solver, SolverProgress, SolverRun, SystemArrival
 from cardan.model.model import Model
+from cardan.model.modes import has_modes
 from cardan.structure.formulation import formulation_of
+from cardan.structure.projection import project
 
 CONSISTENT = 1e-8  # largest residual of the equations at the start, relative to the largest value in them
 CLOSED = 1e-6  # m and rad: largest gap in positions and velocities that a start may have; it is then closed
@@ -170,19 +172,19 @@ class GearRun(SolverRun):
         weights[: layout.of.nq], weights[layout.of.nq : moving] = share * self.atol
         weights[layout.x] = share * self.owner.request.atol
         soft, tail, check, fill = self.soft, self.tail, self.progress.check, self._filler()
-        events_at, about, parameters, silence = self.owner.events, self.about, self.parameters, self._silence
+        events_at, given, silence = self.owner.events, (tail[0], self.about, *self.parameters), self._silence
 
         def jacobian(t: float, y: np.ndarray, yp: np.ndarray, F: np.ndarray, cj: float, out: np.ndarray) -> None:
             check(t, y, yp, F)  # that the equations have finite values
             fill(t, cj, y, yp, soft, *tail, out)
 
         def events(t: float, y: np.ndarray, yp: np.ndarray, out: np.ndarray) -> None:
-            events_at(t, y, about, *parameters, out)
+            events_at(t, y, *given, out)
             silence(out)
 
         algebraic = range(moving, layout.x.start)
-        given = {"rtol": share * self.owner.request.rtol, "atol": weights, "algebraic_idx": algebraic}
-        return self._make(IDA, self._residual(), jacobian, events, **given)
+        options = {"rtol": share * self.owner.request.rtol, "atol": weights, "algebraic_idx": algebraic}
+        return self._make(IDA, self._residual(), jacobian, events, **options)
 
     def _residual(self) -> Callable[..., None]:
         """Callback that fills the residual; it also follows measured angles from step to step."""
@@ -257,12 +259,17 @@ class MultistepRun(SolverRun):
 
     def __init__(self, owner: MultistepStepper, tail: Sequence[np.ndarray], at: SystemArrival) -> None:
         super().__init__(owner, tail, at)
-        self.tail, self.progress = tail, SolverProgress(at.t, self._look)
+        self.tail = tail
+        self._start(at.t, at.q, at.v)
+
+    def _start(self, t: float, q: np.ndarray, v: np.ndarray) -> None:
+        """Start the solver at a state."""
+        owner = self.owner
         own = self.parameters[0][list(owner.layout.states)] if owner.layout.states else np.zeros(0)
-        y = np.concatenate([at.q, at.v, own, [at.work]])
-        self.rates = np.zeros_like(y)  # of change of the state, at the start
-        self.solver = Solver(self._sundials, self.progress, owner.request.stops, at.t, y)
-        owner.rates(at.t, y, *tail, self.rates)
+        y = np.concatenate([q, v, own, [self.work]])
+        self.rates, self.progress = np.zeros_like(y), SolverProgress(t, self._look)  # rates of the state at the start
+        self.solver = Solver(self._sundials, self.progress, owner.request.stops, t, y)
+        owner.rates(t, y, *self.tail, self.rates)
         if not np.isfinite(self.rates).all():
             self.solver.not_finite()
 
@@ -278,7 +285,23 @@ class MultistepRun(SolverRun):
         self._take_states(solver.y)
         for at in self.owner.unit:
             q[at : at + 4] /= np.linalg.norm(q[at : at + 4])
-        return self._noted(solver.arrival(q, v, self._steps), solver.y)
+        y = solver.y
+        if has_modes(self.owner.model) and solver.outcome <= Outcome.EVENT:
+            q, v = self._on_closed_rows(q, v)
+            solver = self.solver
+        return self._noted(solver.arrival(q, v, self._steps), y)
+
+    def _on_closed_rows(self, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The state with the rows at zero that are closed; the solver is restarted there if it has drifted off them."""
+        solver, asked = self.solver, self.owner.request
+        x, w, _ = project(self.owner.model.unbound, q, v, solver.t, parameters=self.parameters)
+        off = max(float(np.abs(x - q).max(initial=0.0)), float(np.abs(w - v).max(initial=0.0)))
+        size = max(1.0, float(np.abs(q).max(initial=0.0)), float(np.abs(v).max(initial=0.0)))
+        if solver.outcome == Outcome.ARRIVED and off > DRIFT * (asked.rtol * size + asked.atol):
+            self.earlier += self.progress.steps
+            self.work = float(solver.y[-1])
+            self._start(solver.t, x, w)
+        return x, w
 
     def _look(self, y: np.ndarray) -> None:
         """Look at a state on the way."""
@@ -303,7 +326,7 @@ class MultistepRun(SolverRun):
 
         owner, tail, progress, attempt = self.owner, self.tail, self.progress, self.progress.attempt
         evaluate, check, fill = owner.rates, progress.check, self._filler()
-        events_at, about, parameters, silence = owner.events, self.about, self.parameters, self._silence
+        events_at, known, silence = owner.events, (tail[0], self.about, *self.parameters), self._silence
 
         def rates(t: float, y: np.ndarray, out: np.ndarray) -> None:
             if t != progress.tried:
@@ -315,7 +338,7 @@ class MultistepRun(SolverRun):
             fill(t, y, *tail, out)
 
         def events(t: float, y: np.ndarray, out: np.ndarray) -> None:
-            events_at(t, y, about, *parameters, out)
+            events_at(t, y, *known, out)
             silence(out)
 
         n = owner.layout.n

@@ -80,7 +80,7 @@ def write_mjcf(model: Model) -> tuple[str, list[str]]:
     """The text of an MJCF file, and a sentence for each loss; `load` makes the same tree of it."""
     model.require_one("save")
     check_names(model)
-    writer = _MjcfWriter(said_by_joints(model.settled()))
+    writer = _MjcfWriter(said_by_joints(model.settled(), several=True))
     root = writer.mujoco()
     losses = [*writer.losses, *_losses(model)]
     return document(root, model, losses, {**COUNTED, "*": ELEMENTS}), losses
@@ -94,7 +94,7 @@ def _losses(model: Model) -> Iterator[str]:
         if joint.data.velocity is not None:
             yield f"joint {joint.name!r}: MJCF has no limit of speed, {joint.data.velocity:g}; left out"
         rest = replace(finite_data(joint), velocity=None)
-        if joint.kind.nv > 1 and rest != JointData():
+        if joint.kind.nv > 1 and rest != JointData() and joint.kind is not SPHERICAL:
             yield f"joint {joint.name!r} ({joint.kind.name}): its limits and friction, which are data, are left out"
         elif rest.mimic is not None and not any(joint is model.joints[c.joints[0]] for c in model.couplings):
             yield f"joint {joint.name!r}: that it mimics {rest.mimic[0]!r} is data, and would act; left out"
@@ -344,8 +344,11 @@ class _MjcfWriter:
         if motion.coordinates:
             start = self.model.v_slice(own.name).start
             self._numbers(joint, motion, [k - start for k in motion.coordinates])
-        if own.kind.nv == 1 and motion.coordinates:
-            self._data(joint, own)
+            if own.kind.nv == 1 or motion.what == "ball":
+                self._data(joint, own, 0)
+            elif len(motion.coordinates) == 1:
+                k = motion.coordinates[0] - start
+                self._data(joint, replace(own, data=self.said.along.get((own.name, k), JointData())), k)
 
     def _numbers(self, node: Node, motion: FileJoint, places: list[int]) -> None:
         """Armature, stiffness and damping along some coordinates of a joint."""
@@ -379,17 +382,18 @@ class _MjcfWriter:
         motions = self.model.joints[joint].kind.motions or ()
         return joint not in self.model.cuts and bool(motions) and all(m.what in ("turn", "slide") for m in motions)
 
-    def _data(self, node: Node, joint: Joint) -> None:
+    def _data(self, node: Node, joint: Joint, k: int) -> None:
+        """Limits, friction and damping along coordinate k of a joint."""
         data = finite_data(joint)
         if data.lower is not None and data.upper is not None and data.lower < data.upper:
             node.set("range", words((data.lower, data.upper)))
         elif data.lower is not None or data.upper is not None:
             self.losses.append(f"joint {joint.name!r}: MJCF wants a lower limit and an upper one above it; left out")
-        if data.effort is not None:
+        if data.effort is not None and joint.kind.nv == 1:
             node.set("actuatorfrcrange", words((-data.effort, data.effort)))
         if data.friction:
             node.set("frictionloss", words(data.friction))
-        if joint.name in self.said.damped:
+        if (joint.name, k) in self.said.damped:
             node.set("damping", words(float(node.get("damping", "0")) + data.damping))
         elif data.damping and words(data.damping) != node.get("damping"):
             self.losses.append(f"joint {joint.name!r}: its damping {data.damping:g} is data and would act; left out")

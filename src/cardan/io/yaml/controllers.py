@@ -60,13 +60,21 @@ def controller_entries(thing: Mechanism | Model, c: Controller, tables: WrittenT
         raise ModelError(
             f"{c.owner}: its law is plain Python, which no file holds; write it as a function of an instant"
         )
-    if c.ready is not None and getattr(c.ready, "sees", None) is None:
+    wires = {what: wire for what, (wire, _) in c.wires.items()}
+    plain = getattr(c.ready, "sees", None) is None and all(isinstance(wire, str) for wire in wires.values())
+    if c.ready is not None and plain:
+        if wires:
+            on["inputs"] = {**on.get("inputs", {}), **{what: str(wire) for what, wire in wires.items()}}
         kind = next(name for name, law in CONTROL_LAWS.items() if type(c.ready) is law)
         return {"type": kind, **on, **_numbers_of(c, [joints[j] for j in c.joints])}
-    traced = c if c.function is not None else c.traced(thing.build())
+    traced = (
+        c if c.recorded is not None else thing.build().controllers[[x.name for x in thing.controllers].index(c.name)]
+    )
+    assert traced.recorded is not None
 
     def column(s: Any) -> Any:
-        return [x[k] for x in traced.outputs(s) for k in range(x.numel())]
+        results = [traced.part(k, s) for k in range(1 + len(c.states))]
+        return [x[k] for x in results for k in range(x.numel())]
 
     on |= {"bodies": [bodies[b] for b in c.bodies]} if c.bodies else {}
     return {"type": "user", **on, **instant_entries(thing, c.owner, "law", column, tables)}

@@ -77,7 +77,7 @@ def update_programs(model: Model) -> dict[str, tuple[float, Program]]:
 
 
 def _update(model: Model, variables: Any, name: str) -> Program:
-    graph, slots = trace_change(f"{variables[0].owner}: update", model, next_values(variables))
+    graph, slots = trace_change(f"{variables[0].owner}: update", model, next_values(variables), loaded=False)
     size = model.parameters.size
     inputs = (Port("t", ()), Port("q", (model.nq,)), Port("v", (model.nv,)), Port("p", (size,)))
 

@@ -25,16 +25,29 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cardan.errors import warn_outside
-from cardan.formulation.readings import bodies_read, controller_readings, element_readings, measured_joints, readings
+from cardan.formulation.readings import (
+    acting,
+    bodies_read,
+    controller_readings,
+    element_readings,
+    measured_joints,
+    readings,
+    signal_readings,
+    signals_of,
+    signals_read,
+)
 from cardan.functions.constraints import multipliers
 from cardan.functions.kinematics import body_poses, body_twists
 from cardan.integrate.moreau.forces import step_forces
 from cardan.model.constraint_kind import ConstraintElement, ContactReading
 from cardan.model.force import Coupling
+from cardan.model.measured_force import READINGS
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
 from cardan.model.parameter import Parameter
 from cardan.model.row import Law
+from cardan.model.sight import Sight
+from cardan.model.signal import Signal
 from cardan.results.trajectory.quantities import XYZ, SampledStates, in_steps
 from cardan.structure.dynamics import law_kernel
 from cardan.structure.formulation import formulation_of
@@ -117,6 +130,7 @@ def _rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
         yield reading.element.kind.name, NamedQuantity(name, reading.labels, reading.units, words, of)
         at += reading.size
     yield from (("controller", row) for row in _controller_rows(model))
+    yield from (("signal", row) for row in _signal_rows(model))
     for j in range(len(model.joints)):
         yield from (("joint", row) for row in _joint_rows(model, j))
     for name in model.body_names:
@@ -130,7 +144,7 @@ def _rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
 def _controller_rows(model: Model) -> Iterator[NamedQuantity]:
     """Efforts and power of each controller."""
     at = 0
-    for own in model.controllers:
+    for own in acting(model):
         labels, units = zip(*own.labels(model), strict=True)
         words = f"{own.owner}: what acts along its joints and on its bodies"
         place: Any = slice(at, at + own.size) if own.size > 1 else at
@@ -139,6 +153,44 @@ def _controller_rows(model: Model) -> Iterator[NamedQuantity]:
         words = f"{own.owner}: power that it gives to the mechanism"
         yield NamedQuantity(f"{own.name}.power", (), ("W",), words, _part("controllers", at + own.size))
         at += own.size + 1
+
+
+def _signal_rows(model: Model) -> Iterator[NamedQuantity]:
+    """Signals, and outputs of controllers that act on nothing."""
+    at = 0
+    for own in signals_of(model):
+        size = own.size_in(model)
+        name, unit = (own.name, own.unit) if isinstance(own, Signal) else (own.output, "")
+        labels = tuple(map(str, range(size))) if size > 1 else ()
+        place: Any = slice(at, at + size) if labels else at
+        words = f"{own.owner}: what it gives"
+        yield NamedQuantity(name, labels, (unit,) * size, words, _part_of_signals(place))
+        at += size
+
+
+def _part_of_signals(place: Any) -> Callable[[Trajectory], np.ndarray]:
+    return lambda run: _signals(run)[..., place]
+
+
+def _signals(run: Trajectory) -> np.ndarray:
+    """All signals (..., n, size); what they read of reactions and accelerations is that of the run."""
+    read = [_as_read(run, sight).reshape(*run.valid.shape, -1) for sight in signals_read(run.model.unbound)]
+    y = [np.concatenate(read, axis=-1)] if read else []
+
+    def of(s: SampledStates) -> np.ndarray:
+        make = lambda: compile_quantity(s.model, signal_readings(s.model.unbound), "tree")
+        given = y if run.valid.all() else [x[run.valid] for x in y]
+        return np.asarray(_KERNELS.find(s.model, "signals", make)(s.q, s.v, s.t, *given))
+
+    return run._sampled("signals", of)
+
+
+def _as_read(run: Trajectory, sight: Sight) -> np.ndarray:
+    """What a sight reads, over a run."""
+    if sight.what == "force":
+        name, known = sight.of[0], named_quantities(run.model)
+        return np.asarray(run[next(full for what in READINGS if (full := f"{name}.{what}") in known)])
+    return np.asarray(getattr(run, "reaction" if sight.what == "joint_wrench" else sight.what)(*sight.of))
 
 
 def _law_rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, overload
 import numpy as np
 
 from cardan.errors import InputError, UnknownNameError, nearest, no_attribute
-from cardan.functions.constraints import require_axes
 from cardan.lazy import cached_property
 from cardan.model.html import html_table
 from cardan.model.model import Model
+from cardan.model.sight import require_axes
 from cardan.model.values import floats, one, shown
 from cardan.results.figure import FigureOutput
 from cardan.results.trajectory import files
@@ -422,11 +422,11 @@ class Trajectory:
         """What a notebook offers after `run["`."""
         return self.names()
 
-    def _sampled(self, name: str) -> np.ndarray:
-        """What named quantities are part of, computed once."""
+    def _sampled(self, name: str, of: Any = None) -> np.ndarray:
+        """What named quantities are part of, computed once, as the table says or by `of` the sampled states."""
         key = f"sampled {name}"
         if key not in self._computed:
-            self._computed[key] = frozen(self._over_samples(name, SAMPLED[name]))
+            self._computed[key] = frozen(self._over_samples(name, of or SAMPLED[name]))
         found: np.ndarray = self._computed[key]
         return found
 
@@ -550,6 +550,13 @@ class Trajectory:
         a = rate[..., 3:] + np.cross(rate[..., :3], p) + np.cross(w, twist[..., 3:] + np.cross(w, p))
         return (R @ a[..., None])[..., 0]
 
+    def angular_acceleration(self, body: str) -> np.ndarray:
+        """Angular acceleration (..., n, 3), rad/s^2, ground axes, of a body or frame."""
+        b, _ = self._point(body, (0.0, 0.0, 0.0))
+        if b < 0:
+            return np.where(self.valid[..., None], np.zeros(3), np.nan)
+        return (self.poses[..., b, :3, :3] @ self.quantity("body_accelerations")[..., b, :3, None])[..., 0]
+
     def angular_velocity(self, body: str) -> np.ndarray:
         """Angular velocity (..., n, 3), rad/s, ground axes, of a body or frame."""
         b, _ = self._point(body, (0.0, 0.0, 0.0))
@@ -614,7 +621,7 @@ class Trajectory:
 
         return gradient_of(self, loss, over)
 
-    def vjp(self, dq: Any = None, dv: Any = None, dt: Any = None) -> dict[str, np.ndarray]:
+    def vjp(self, dq: Any = None, dv: Any = None, dt: Any = None, dp: Any = None) -> dict[str, np.ndarray]:
         """Gradients of a loss whose derivatives by the samples are known, by "q0", "v0", "tau" and "parameters".
 
         Args:
@@ -622,6 +629,7 @@ class Trajectory:
                 default.
             dv: the same (..., n, nv) by the velocities.
             dt: the same (..., n) by the times, which move where an event stops the run.
+            dp: the same (..., n, np) by `run.parameters`, of a run that changes them: states, and what events set.
 
         Returns:
             As `gradient`, of each system by itself: what systems share is the sum of their gradients.
@@ -629,7 +637,7 @@ class Trajectory:
         """
         from cardan.results.motion_derivatives import vjp_of
 
-        return vjp_of(self, dq, dv, dt)
+        return vjp_of(self, dq, dv, dt, dp)
 
     def __getstate__(self) -> dict[str, Any]:
         """All but the steps: events are functions, which cannot be pickled."""
