@@ -46,7 +46,7 @@ def sliding(f: Friction, u: Matrix, d: Matrix) -> tuple[Matrix, Matrix]:
     if len(rows) == 1:
         return ca.fmax(along, 2 * AT_REST), d[rows]
     ahead = u[rows] + AT_REST * d[rows]  # a direction of length 1 at rest, too
-    return ca.fmax(along, 2 * AT_REST), where(along > 0, ahead / ca.sqrt(ca.sumsqr(ahead)), d[rows])
+    return ca.fmax(along, 2 * AT_REST), where(along > 0, ahead / ca.sqrt(ca.sumsqr(ahead) + TINY), d[rows])
 
 
 def law_forces(motion: LawMotion) -> Matrix:
