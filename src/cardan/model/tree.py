@@ -154,7 +154,7 @@ def notes_on_turns(joints: Sequence[Joint], cuts: Collection[int], forces: Seque
         if force.kind.on == "joint"
         and force.depends_on_coordinates
         and force.on[0] in cuts
-        and "rad" in force.part_of(joints[force.on[0]].kind).q_units
+        and any(force.part_of(joints[force.on[0]].kind).periods)
     ]
 
 
