@@ -12,6 +12,7 @@ from cardan.model.body import Frame, Joint
 from cardan.model.constraint import Constraint
 from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.controller import Controller
+from cardan.model.expression_stop import EXPRESSION_STOPS
 from cardan.model.field import FUNCTIONS, LIMIT, TABLE, Field, dimensions, each, frozen, not_negative
 from cardan.model.force import (
     BUSHING,
@@ -217,16 +218,18 @@ class Elements:
     def stop(
         self, name: str, on: str | Sequence[str], gap: Callable[..., Any] | None = None, *, lower: Any = None,
         upper: Any = None, angle: float | None = None, swing: float | None = None, twist: Any = None,
-        axis: Sequence[float] | None = None, restitution: float = 0.0, stiffness: Any = None, damping: Any = None,
+        axis: Sequence[float] | None = None, unit: str = "m", restitution: float = 0.0, stiffness: Any = None,
+        damping: Any = None,
     ) -> str:  # fmt: skip
-        """Add a stop, and return its name: limits of a joint, or a gap between bodies that must not be negative.
+        """Add a stop, and return its name: limits of a joint, or of an expression of the poses of bodies.
 
         Of a joint with a quaternion, as a ball or free joint, `angle`, `swing` and `twist` limit the rotation.
 
         Args:
             name: unique among forces, motions and couplings.
             on: a joint, or one of its coordinates, "A[1]"; or, with `gap`, the bodies that it depends on.
-            gap: `gap(t, poses, twists)` returns the gap (m) from time and poses of the bodies, as in `user_force`.
+            gap: `gap(t, poses, twists)` returns a length (or an angle) from time and poses of the bodies, as in
+                `user_force`. It must not be negative, or else stays between `lower` and `upper`.
             lower: least coordinate of the joint, rad or m; of one with several a number, or None, for each; of a free
                 joint those of its position.
             upper: its largest coordinate.
@@ -234,6 +237,7 @@ class Elements:
             swing: largest angle between `axis` on the parent and `axis` on the child, rad: a cone.
             twist: least and largest turn about `axis`, apart from the swing, rad; one number is both ways.
             axis: of swing and twist, in the joint frame; z by default.
+            unit: of the expression `gap`, "m" or "rad".
             restitution: of hard stops, from 0 to 1.
             stiffness: of a compliant stop, N m/rad or N/m; a stop without is hard.
             damping: of a compliant stop, N m s/rad or N s/m; it never pulls.
@@ -257,9 +261,13 @@ class Elements:
                 raise ModelError(f"stop {name!r}: a stop between bodies needs a gap, a function of (t, poses, twists)")
             kind = ROTATION_STOP if turning else STOP
             return self.force(name, kind, on, restitution=restitution, **turning, **more)
-        if lower is not None or upper is not None:
-            raise ModelError(f"stop {name!r}: lower and upper are limits of a joint; a gap has the limit 0")
-        return self.force(name, CONTACT, on, gap=gap, restitution=restitution, **more)
+        if unit not in EXPRESSION_STOPS:
+            raise ModelError(f"stop {name!r}: unit must be 'm' or 'rad', got {unit!r}")
+        if lower is None and upper is None:
+            if unit == "m":
+                return self.force(name, CONTACT, on, gap=gap, restitution=restitution, **more)
+            more["lower"] = 0.0
+        return self.force(name, EXPRESSION_STOPS[unit], on, value=gap, restitution=restitution, **more)
 
     def _positions(self, owner: str, on: Any, given: dict[str, Any]) -> tuple[str, dict[str, float]] | None:
         """Of limits of a free joint, or of its position "F[2]", the joint and the limits by name; else None."""
@@ -397,7 +405,7 @@ class Elements:
                 values |= field.read(owner, what, value, 0 if joint is None else joint.nv)
         kept = {what: frozen(value) for what, value in values.items()}
         force = Force(name, kind, places, kept, function, along=along)
-        if kind.lawful is not None and kind.on == "joint":
+        if kind.lawful is not None and (kind.on == "joint" or kind.function):
             kind.lawful(force, self.joints)  # rejects numbers that contradict each other
         self._forces[name] = force
         return name

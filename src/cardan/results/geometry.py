@@ -231,7 +231,7 @@ def geometry_of(model: Model) -> Geometry:
             Stroke(element.on[1], element.numbers["at2"] + curve.line() @ element.numbers["at2_rotation"].T)
             for curve in curves
         ]
-    whole = max(_extent(model, held), *usual, *(float(np.ptp(x.points, axis=0).max()) for x in tracks))
+    whole = max(_extent(model, held), max(usual))
     size = float(np.clip(SYMBOL * length, SMALLEST * whole, LARGEST * whole))
     joints = tuple(_with_reach(joint, held) for joint in joints)
     mass = sum(body.mass for body in model.bodies)

@@ -483,10 +483,11 @@ class _MechanismReader:
         return numbers
 
     def gap(self, reader: NodeReader, kind: ForceKind, values: dict[str, Any]) -> Any:
-        """The function of a contact: its gap, and the velocities of sliding."""
+        """The function of a contact, its gap and the velocities of sliding; or of a stop, one expression."""
         given: NodeReader = values[kind.function]
         outputs = given.items() if isinstance(given.node, List) else [given]
-        quantities = ["length", *["velocity"] * (len(outputs) - 1)]
+        first = quantity_of(kind.fields[kind.function].unit.partition(",")[0])
+        quantities = [first, *["velocity"] * (len(outputs) - 1)]
         made = self.expressions(reader, values, outputs, quantities, self.of_bodies(reader, values["bodies"]))
         return lambda t, poses, twists: made(**function.body_values(t, poses, twists))
 

@@ -508,9 +508,9 @@ CONTROLLER_TYPES: dict[str, Entries] = {
         "tracking": Entry(number("time"), "time constant with which the integral follows past the limits"),
     },
     "state_feedback": {
-        "K": Entry(ROWS, "gains of coordinates and then rates, a row for each effort", needed=True),
-        "feeds": Entry(list_of(TEXT), "the joints whose coordinates and rates are fed back; those driven unless given"),
-        "at": Entry(list_of(number()), "coordinates and then rates about which it regulates"),
+        "K": Entry(ROWS, "gains of coordinates, then rates, then variables, a row for each effort", needed=True),
+        "feeds": Entry(list_of(TEXT), "joints that are fed back, then variables; the joints driven by default"),
+        "at": Entry(list_of(number()), "coordinates, then rates, then variables about which it regulates"),
         "effort": Entry(list_of(number()), "efforts there"),
     },
     "state_space": {
