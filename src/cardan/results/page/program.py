@@ -208,8 +208,8 @@ def _first_values(thing: Model | Trajectory, model: Model) -> np.ndarray:
 
 
 EVENTS = (
-    "This page shows the run and does not simulate: event {name!r} changes the motion, and the simulation of a page has "
-    "no events. Stops and contacts of the model (m.stop, m.contact) would be simulated."
+    "This page shows the run and does not simulate: event {name!r} changes the motion, and the simulation of a page "
+    "has no events. Stops and contacts of the model (m.stop, m.contact) would be simulated."
 )
 INPUTS = "The inputs of the run, {names}, are not given again here: each keeps its first value until its slider moves."
 

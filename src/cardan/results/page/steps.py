@@ -36,8 +36,8 @@ STEP = 5e-4  # s: the longest of the steps of fixed length that a page takes by 
 STEPS = 8000  # in a run, at least
 SHORTER = 5  # and so many for each step of a method that chooses its steps
 CALLED = (
-    "This page shows the run and does not simulate: {name} is plain Python, which a browser does not run. As a recorded "
-    "law, without python=True, it would be simulated."
+    "This page shows the run and does not simulate: {name} is plain Python, which a browser does not run. As a "
+    "recorded law, without python=True, it would be simulated."
 )
 
 
