@@ -36,6 +36,7 @@ JOINTS: dict[str, JointType] = {
     "spherical": cd.Spherical(),
     "planar": cd.Planar(normal=(0.3, 0.2, 1)),
     "free": cd.Free(),
+    "curvilinear": cd.Curvilinear(cd.curve(lambda u: [2 * ca.cos(u) - 2, ca.sin(u), ca.sin(u / 2)], start=-3, stop=3)),
 }
 ROLES = ("tree", "cut")
 FORMULATIONS = ("spatial", "newton_euler", "absolute", "absolute_body", "relative", "points")
@@ -168,8 +169,15 @@ def planar_joint(joint: str, axis: tuple[float, ...]) -> JointType:
         "rigid": cd.Rigid(), "revolute": cd.Revolute(axis), "prismatic": cd.Prismatic(axis),
         "screw": cd.Screw(axis, pitch=0.1), "universal": cd.Universal(axis, np.cross(axis, (0.0, 0.3, 0.9))),
         "planar": cd.Planar(axis), "cylindrical": cd.Cylindrical(axis), "spherical": cd.Spherical(), "free": cd.Free(),
+        "curvilinear": _flat_curve(axis),
     }  # fmt: skip
     return types[joint]
+
+
+def _flat_curve(axis: tuple[float, ...]) -> JointType:
+    """A joint along an arc in the plane, or along a line out of it for an axis in the plane; x is along it."""
+    out = 0.0 if axis == PLANAR_AXES["normal"] else 0.3
+    return cd.Curvilinear(cd.curve(lambda u: [ca.sin(u), 1 - ca.cos(u), out * u], start=-1, stop=1))
 
 
 def planar_role(model: cd.Model) -> str:

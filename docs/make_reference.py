@@ -17,10 +17,11 @@ PAGE = Path(__file__).with_name("reference.md")
 FOLDER = PAGE.with_name("reference")
 GROUPS = {
     "Building a mechanism": "Mechanism Model Pose JointData State Actuator shape inertia load load_mechanism save",
-    "Joints": "Rigid Revolute Prismatic Screw Universal Cylindrical Spherical Planar Free",
+    "Joints": "Rigid Revolute Prismatic Screw Universal Cylindrical Spherical Planar Free Curvilinear",
     "Joints and forces of your own": "Kind JointType SingleMotion InPlane add_joint ForceKind Field Reading add_force "
     "ConstraintKind ConstraintRow ConstraintElement add_constraint",
     "Tables": "table table2 Table",
+    "Curves": "curve Curve",
     "Formulations of your own": "Formulation TreeFormulation add_formulation",
     "Dynamics": "forward_dynamics inverse_dynamics mass_matrix inverse_mass_matrix bias_force gravity_force "
     "coriolis_matrix joint_wrenches equations Symbols javascript check",

@@ -31,10 +31,12 @@ from cardan.model.constraint import Constraint
 from cardan.model.constraint_kind import ConstraintElement, ConstraintKind, ConstraintRow
 from cardan.model.constraint_table import add_constraint
 from cardan.model.control_law import PID, ControlLaw, Motor, StateFeedback, StateSpace
+from cardan.model.curve import Curve, curve
 from cardan.model.field import Field
 from cardan.model.force import ForceKind, Reading, add_force
 from cardan.model.html import VIEWS
 from cardan.model.joint import (
+    Curvilinear,
     Cylindrical,
     Free,
     InPlane,
@@ -274,8 +276,8 @@ _LAZY = {
 __all__ = [
     "BDF", "PID", "RK4", "Actuation", "Actuator", "Adams", "Alpha", "Balance", "BaseParameters", "Branch", "Branches",
     "CardanError", "Change", "Comparison", "CompiledFunction", "Constraint", "ConstraintElement", "ConstraintKind",
-    "ConstraintRow", "ControlLaw", "Counterweight", "Cylindrical", "Derivatives", "Design", "DeviceArray",
-    "DeviceError", "DeviceMemoryError", "Difference", "Distribution", "DormandPrince", "Equilibrium",
+    "ConstraintRow", "ControlLaw", "Counterweight", "Curve", "Curvilinear", "Cylindrical", "Derivatives", "Design",
+    "DeviceArray", "DeviceError", "DeviceMemoryError", "Difference", "Distribution", "DormandPrince", "Equilibrium",
     "EquilibriumError", "EquilibriumPath", "Event", "EventRecord", "Excitation", "Field", "FileError", "ForceKind",
     "Formulation", "Free", "Gear", "Identification", "InPlane", "InputError", "Instant", "Integrator",
     "InterruptedRunError", "InverseKinematics", "JointData", "JointType", "Kind", "KinetostaticSweep", "Law",
@@ -289,17 +291,17 @@ __all__ = [
     "actuation", "add_constraint", "add_force", "add_formulation", "add_joint", "add_method", "assemble", "balance",
     "base_parameters", "bias_force", "body_accelerations", "body_poses", "body_twists", "branches", "casadi_function",
     "center_of_mass", "centroidal_momentum", "check", "compare", "compile", "condition", "constraint_jacobian",
-    "constraint_residual", "coriolis_matrix", "deg", "design", "draw", "equations", "equilibrium", "equilibrium_path",
-    "excitation", "final", "forward_dynamics", "four_particles", "frame_pose", "get_threads", "gravity_force",
-    "identify", "in_plane", "independent_coordinates", "inertia", "inverse_dynamics", "inverse_kinematics",
-    "inverse_mass_matrix", "is_planar", "jacobian", "javascript", "jax_function", "jax_simulate", "joint_axes",
-    "joint_wrenches", "jvp", "kinetic_energy", "largest", "linearise", "load", "load_mechanism", "load_run",
-    "load_study", "lock", "lognormal", "manipulability", "mass_matrix", "mean", "mechanisms", "modes", "momentum",
-    "multipliers", "normal", "page", "particles", "particles_in_space", "peak", "plus", "positions", "potential_energy",
-    "power", "rates", "reactions", "redundancy", "refine_linkages", "regressor", "release", "rms", "rod_particles",
-    "rpm", "save", "search_linkages", "set_threads", "shaking_wrench", "shape", "simulate", "smallest", "state_from",
-    "state_to", "steady_motion", "subtree_kinetic_energy", "subtree_momentum", "sweep", "synthesise", "table", "table2",
-    "textbook", "to_device", "torch_function", "torch_simulate", "transmission_angle", "triangular",
+    "constraint_residual", "coriolis_matrix", "curve", "deg", "design", "draw", "equations", "equilibrium",
+    "equilibrium_path", "excitation", "final", "forward_dynamics", "four_particles", "frame_pose", "get_threads",
+    "gravity_force", "identify", "in_plane", "independent_coordinates", "inertia", "inverse_dynamics",
+    "inverse_kinematics", "inverse_mass_matrix", "is_planar", "jacobian", "javascript", "jax_function", "jax_simulate",
+    "joint_axes", "joint_wrenches", "jvp", "kinetic_energy", "largest", "linearise", "load", "load_mechanism",
+    "load_run", "load_study", "lock", "lognormal", "manipulability", "mass_matrix", "mean", "mechanisms", "modes",
+    "momentum", "multipliers", "normal", "page", "particles", "particles_in_space", "peak", "plus", "positions",
+    "potential_energy", "power", "rates", "reactions", "redundancy", "refine_linkages", "regressor", "release", "rms",
+    "rod_particles", "rpm", "save", "search_linkages", "set_threads", "shaking_wrench", "shape", "simulate", "smallest",
+    "state_from", "state_to", "steady_motion", "subtree_kinetic_energy", "subtree_momentum", "sweep", "synthesise",
+    "table", "table2", "textbook", "to_device", "torch_function", "torch_simulate", "transmission_angle", "triangular",
     "undetermined_reactions", "uniform", "view", "vjp", "weighted_hessian", "workspace",
 ]  # fmt: skip
 

@@ -1,13 +1,14 @@
 """Equilibria, steady motions and their stability against closed forms."""
 
 from functools import cache
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.optimize import brentq
 
 import cardan as cd
-from cardan.mechanisms import slider_crank
+from cardan.mechanisms import four_bar, slider_crank
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -223,3 +224,87 @@ def test_a_slider_crank_with_a_spring_obeys_virtual_work() -> None:
     balanced = cd.equilibrium(model, tau={name: push}, stable=True)
     assert abs(cd.equilibrium(model, balanced.q, tau={name: push}, hold="bearing").drive("bearing")) < 1e-12
     assert balanced.is_stable and (balanced.potential_energy - push * balanced.coordinate(name) < energy).all()
+
+
+def lift(**gains: Any) -> cd.Mechanism:
+    """A car of 10 kg on a vertical rail, with a PID."""
+    m = cd.Mechanism("lift")
+    m.body("car", mass=10.0, inertia=np.eye(3))
+    m.joint("rail", cd.Prismatic(axis=(0, 0, 1)), m.ground, "car")
+    m.controller("servo", "rail", cd.PID(**gains))
+    return m
+
+
+def test_an_integral_holds_the_load_and_its_lack_leaves_a_droop() -> None:
+    references = [0.0, 1.5]
+    servo = lift(kp=400.0, ki=200.0, kd=120.0).build().at({"servo.reference": references})
+    found = cd.equilibrium(servo)
+    np.testing.assert_allclose(found.coordinate("rail"), references, atol=1e-12)
+    np.testing.assert_allclose(found.unknowns["servo.integral"], 98.1, rtol=1e-12)
+    poles = np.sort_complex(np.roots([10.0, 120.0, 400.0, 200.0]))
+    for system in found.eigenvalues:
+        np.testing.assert_allclose(np.sort_complex(system), poles, rtol=1e-10)
+    np.testing.assert_allclose(np.sort_complex(cd.modes(found.model, found)[1].eigenvalues), poles, rtol=1e-10)
+    assert (found.kind == "stable").all() and not np.abs(cd.linearise(found.model, found).drift).any()
+    droop = cd.equilibrium(lift(kp=400.0, kd=120.0).build())
+    np.testing.assert_allclose(droop.coordinate("rail"), -98.1 / 400.0)
+    fast = cd.equilibrium(lift(kp=400.0, ki=5000.0, kd=120.0).build())  # Routh: 120 * 400 < 10 * 5000
+    assert fast.unstable == 2
+    with pytest.raises(cd.EquilibriumError, match=r"2 unstable directions"):
+        cd.equilibrium(lift(kp=400.0, ki=5000.0, kd=120.0).build(), stable=True)
+
+
+def test_a_regulated_linkage_reaches_its_reference_along_a_path() -> None:
+    """The crank follows the reference; the moment of the motor's current and the integral hold the weight."""
+    m = four_bar()
+    m.controller("servo", "A", cd.PID(80.0, 30.0, 20.0))
+    m.controller("motor", "A", cd.Motor(0.5, 1.0, inductance=0.1))
+    model = m.build()
+    voltage, goal = 1.2, 0.7
+    here = cd.equilibrium(model.at({"servo.reference": goal, "motor.voltage": voltage}))
+    plain = cd.equilibrium(four_bar().build(), {"A": goal}, hold="A")
+    np.testing.assert_allclose(here.q, plain.q, atol=1e-10)
+    np.testing.assert_allclose(here.unknowns["motor.current"], voltage)
+    np.testing.assert_allclose(here.unknowns["servo.integral"], plain.drive("A") - 0.5 * voltage)
+    other = cd.equilibrium(model.at({"servo.reference": goal}), formulation="absolute")
+    np.testing.assert_allclose(other.q, plain.q, atol=1e-9)
+    path = cd.equilibrium_path(model, "servo.reference", (0.5, 1.2), max_step=0.3)
+    np.testing.assert_allclose(path.q[:, 0], path.values, atol=1e-9)
+    assert "end of the range" in path.end and not path.unstable.any()
+
+
+def test_what_has_no_rest_is_told_by_name() -> None:
+    m = lift(kp=400.0, kd=120.0)
+    m.variable("area", 0.0, rate=lambda s: s.coordinate("rail"))
+    with pytest.raises(cd.EquilibriumError, match=r"variable 'area' still changes by -0.* the integral of something"):
+        cd.equilibrium(m.build())
+    m = lift(kp=400.0, kd=120.0)
+    m.variable("path", 0.3, rate=lambda s: s.rate("rail"))  # at rest it stays where it is
+    found = cd.equilibrium(m.build())
+    assert found.neutral == 1 and found.unknowns["path"] == 0.3
+    m = cd.Mechanism("lift")
+    m.body("car", mass=10.0, inertia=np.eye(3))
+    m.joint("rail", cd.Prismatic(axis=(0, 0, 1)), m.ground, "car")
+    m.controller("servo", "rail", cd.PID(400.0, kd=120.0), every=0.1)
+    with pytest.raises(cd.InputError, match=r"sampled every 0.1 s.*solve_for=\['servo.output'\]"):
+        cd.equilibrium(m.build())
+    held = cd.equilibrium(m.build(), {"rail": 0.4}, hold="rail", solve_for="servo.output")
+    np.testing.assert_allclose([held.unknowns["servo.output"], held.q[0]], [98.1, 0.4])
+
+
+def test_a_motor_that_turns_against_friction() -> None:
+    """Steady motion: the speed that a voltage, R i + k w, keeps."""
+    k, R, c, speed = 0.2, 1.5, 0.03, 12.0
+    current = c * speed / k
+    m = cd.Mechanism("shaft", gravity=(0, 0, 0))
+    m.body("rotor", mass=1.0, inertia=np.eye(3))
+    m.joint("spin", cd.Revolute(axis=(0, 0, 1)), m.ground, "rotor")
+    m.friction("bearing", "spin", viscous=c)
+    m.controller("motor", "spin", cd.Motor(k, R, inductance=0.02))
+    model = m.build().at({"motor.voltage": R * current + k * speed})
+    found = cd.equilibrium(model, rates={"spin": 1.0}, solve_for="spin.rate")
+    np.testing.assert_allclose(found.unknowns["motor.current"], current)
+    np.testing.assert_allclose(found.unknowns["spin.rate"], speed)
+    poles = np.roots([0.02, R + 0.02 * c, R * c + k * k])
+    np.testing.assert_allclose(np.sort(found.eigenvalues.real[np.abs(found.eigenvalues) > 1e-9]), np.sort(poles))
+    assert found.is_steady and found.is_stable

@@ -1,9 +1,12 @@
 """Stops, friction and locks along single coordinates of joints that have several, against closed forms."""
 
+from dataclasses import dataclass, replace
+
 import numpy as np
 import pytest
 
 import cardan as cd
+from cardan.model.joint import CYLINDRICAL
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 G = 9.81
@@ -107,7 +110,7 @@ def slotted(cut: str) -> cd.Model:
 
 
 def test_a_stop_acts_where_a_joint_closes_a_loop_as_in_the_tree() -> None:
-    """The same machine cut at C, and with C in the tree; all formulations; `moreau`."""
+    """The same machine cut at C, and with C in the tree; all formulations, of which one in a run; `moreau`."""
     runs = {}
     for cut in ("C", "B"):
         model = slotted(cut)
@@ -116,9 +119,8 @@ def test_a_stop_acts_where_a_joint_closes_a_loop_as_in_the_tree() -> None:
             q = cd.assemble(model, {"A": 0.7, "C": runs["C"]["C.coordinate"][0]})[0]
         runs[cut] = cd.simulate(model, 0.8, q, v, samples=9)
         if cut == "C":
-            for formulation in ("absolute", "points"):
-                run = cd.simulate(model, 0.8, q, v, samples=9, formulation=formulation)
-                np.testing.assert_allclose(run.q, runs["C"].q, atol=1e-7)
+            run = cd.simulate(model, 0.8, q, v, samples=9, formulation="points")
+            np.testing.assert_allclose(run.q, runs["C"].q, atol=1e-7)
             stepped = cd.simulate(model, 0.8, q, v, samples=9, method="moreau", step=1e-3)
             np.testing.assert_allclose(stepped.q, run.q, atol=5e-3)
             assert cd.check(model).passed
@@ -128,3 +130,76 @@ def test_a_stop_acts_where_a_joint_closes_a_loop_as_in_the_tree() -> None:
     np.testing.assert_allclose(one["end.force"], two["end.force"], atol=1e-6)
     np.testing.assert_allclose(one["slot.force"], two["slot.force"], atol=1e-6)
     assert one["end.gap"].min() > -1e-9
+
+
+def pump(cut: str) -> cd.Model:
+    """A crank drives a piston that turns and slides, by a rod with two balls; all joints that may rub do."""
+    m = cd.Mechanism("pump")
+    m.body("crank", mass=1.0, com=(0.1, 0, 0), inertia=(0.01, 0.02, 0.02))
+    m.body("rod", mass=0.5, com=(0.3, 0, 0), inertia=(0.001, 0.01, 0.01))
+    m.body("piston", mass=2.0, inertia=(0.01, 0.02, 0.02))
+    m.joint("A", cd.Revolute(axis=(0, 0.2, 1)), m.ground, "crank", start=0.5)
+    m.joint("B", cd.Spherical(), "crank", "rod", at=(0.2, 0, 0))
+    m.joint("C", cd.Spherical(), "piston", "rod", at=(0, 0.02, 0), child_at=(0.6, 0, 0))
+    m.joint("D", cd.Cylindrical(axis=(1, 0, 0)), m.ground, "piston", at=(0, 0.05, 0.03), start=(0.0, 0.75))
+    m.friction("bore", "D", coefficient=0.15, radius=0.04, static_coefficient=0.2, coulomb=(0.01, 0.3), stick=True)
+    m.friction("ball", "B", coefficient=0.1, radius=0.01, stick=True)
+    m.stop("end", "D[1]", lower=0.1)
+    m.cut = (cut,)
+    return m.build()
+
+
+def test_friction_by_reactions_is_the_same_wherever_the_loop_is_cut() -> None:
+    """Reactions of a cylindrical and of a ball joint bound their friction, in the tree and cut."""
+    one, found = pump("D"), {}
+    q = cd.assemble(one)[0]
+    v = cd.assemble(one, q, [4.0, 1.0, -2.0, 3.0, *[0.0] * (one.nv - 4)])[1]
+    run = cd.simulate(one, 1e-3, q, v, samples=2)
+    at, rates = ({name: run[f"{name}.{what}"][0] for name in "ABCD"} for what in ("coordinate", "rate"))
+    for cut in "DC":
+        model = pump(cut)
+        own = [model.joints[link.joint].name for link in model.tree.links]
+        x = cd.assemble(model, {name: at[name] for name in own})[0]
+        w = cd.assemble(model, x, {name: rates[name] for name in own})[1]
+        for formulation in ("spatial", "absolute") if cut == "D" else ("spatial",):
+            a = cd.forward_dynamics(model, x, w, formulation=formulation)
+            found[cut, formulation] = a[model.v_slice("A")], a[model.v_slice("B")]
+    first = found["D", "spatial"]
+    for key, other in found.items():
+        np.testing.assert_allclose(np.hstack(other), np.hstack(first), rtol=1e-7, err_msg=str(key))
+    reaction = run["D.reaction_force"][0]
+    bound = np.linalg.norm(reaction[:2])  # z of the joint frame is its axis
+    expected = np.array([0.01 + 0.15 * 0.04 * bound, 0.3 + 0.15 * bound])
+    np.testing.assert_allclose(np.abs(run["bore.force"][0]), expected, rtol=1e-7)
+    whole = np.linalg.norm(run["B.reaction_force"][0])
+    assert np.linalg.norm(run["ball.force"][0]) == pytest.approx(0.1 * 0.01 * whole, rel=1e-7)
+
+
+OWN = replace(CYLINDRICAL, name="own sleeve")
+
+
+@dataclass(frozen=True)
+class OwnSleeve(cd.JointType):
+    """A joint of the test's own with two coordinates."""
+
+    kind = OWN
+
+
+HARDENING = cd.ForceKind(
+    "own spring", "joint", lambda f, t, q, v: -f["k"] * q**3, lambda f, q: f["k"] * q[0] ** 4 / 4, {"k": cd.Field()}
+)
+
+
+def test_joints_and_forces_of_ones_own_have_coordinates_too() -> None:
+    runs = []
+    for type in (OwnSleeve(), cd.Cylindrical()):
+        m = cd.Mechanism("own", gravity=(0, 0, -G))
+        m.body("b", mass=2.0, inertia=(0.3, 0.3, 0.2))
+        m.joint("A", type, m.ground, "b", start=(0.5, 0.3))
+        m.stop("floor", "A[1]", lower=0.0, restitution=0.5)
+        m.force("spring", HARDENING, "A[0]", k=20.0)
+        runs.append(cd.simulate(m.build(), 0.6, samples=7, rtol=1e-10, atol=1e-12))
+    np.testing.assert_allclose(runs[0].q, runs[1].q, atol=1e-12)
+    assert runs[0].q[:, 1].min() > -1e-12 and runs[0].events[0].name == "floor: lower"
+    turning = 0.1 * runs[0].v[:, 0] ** 2 + 5.0 * runs[0].q[:, 0] ** 4
+    np.testing.assert_allclose(turning, 5.0 * 0.5**4, rtol=1e-7)

@@ -1,10 +1,15 @@
 """Event-driven runs of stops, contacts, friction that sticks, locks and latches against closed forms."""
 
+from dataclasses import replace
+
 import casadi as ca
 import numpy as np
 import pytest
 
 import cardan as cd
+from cardan.formulation.spatial import SPATIAL
+from cardan.model.modes import with_modes
+from cardan.structure.law_state import law_rows_of
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 G = 9.81
@@ -166,6 +171,29 @@ def test_a_latch_catches_by_an_impulse_and_lets_go():
     np.testing.assert_allclose(run["catch.force"][1][0], -0.4, rtol=1e-9)  # the heavy one holds the other back
     after = together + 0.2 * (2 - caught)
     np.testing.assert_allclose(run.v[2], [after, after + 0.6 * 0.5], rtol=1e-9)
+
+
+def test_without_a_solution_of_its_law_an_impact_has_no_restitution():
+    """Two gaps close at once in a mechanism of two freedoms, one with friction; no impulses fit Newton's law."""
+    m = slider()
+    m.body("c", mass=1.0)
+    m.joint("y", cd.Prismatic(axis=(0, 0, 1)), "b", "c")
+    m.stop("wall", "x", upper=0.0, restitution=1.0)
+    m.contact(
+        "floor", ["c"], gap=lambda t, P, V: P[0].position[2], tangent=lambda t, P, V: V[0][3], friction=0.6,
+        restitution=0.7,
+    )  # fmt: skip
+    laws = law_rows_of(with_modes(m.build()), SPATIAL)
+    J = np.array([[4.0362, 0.0], [-1.4026, 0.2394], [0.5167, -0.5331]])  # of the wall, of the floor, along the floor
+    u = (J @ [-1.925, -1.88])[None]
+    s = laws.state(0.0, *(np.zeros((1, n)) for n in (2, 2, 2)), laws.model.parameters.nominal[None])
+    s = replace(s, phi=0 * u, u=u, W=(J @ J.T)[None])
+    closed = np.zeros((1, 3), dtype=bool)
+    plain, _ = laws.impact(s, closed, 0 * u)
+    P, found = laws.impact(s, closed, s.restitution)
+    assert found.found.all() and (plain == P).all() and (s.restitution[0] > 0).sum() == 2
+    after = u + P @ s.W[0]
+    assert (after[0, :2] > -1e-12).all() and (P[0, :2] >= 0).all() and abs(P[0, 2]) <= 0.6 * P[0, 1] + 1e-12
 
 
 def test_balls_that_touch_are_hit():

@@ -66,3 +66,22 @@ def test_many_rows_are_proposed():
     found = choose(table, problem)
     assert found.found.all() and residual(table, problem, found).max() < 1e-9
     assert 0 < found.mode.mean() < 1  # some stick, some slide
+
+
+@pytest.mark.parametrize("size", [1e-8, 1.0, 1e8])
+def test_small_and_large_problems_are_the_same(size):
+    """Friction bounded by a reaction, and a gap: forces grow with what drives them."""
+    table, rng = LawTable((STICK, GAP), (-1, -1), ((),) * 2), np.random.default_rng(5)
+    J = rng.standard_normal((40, 2, 5))
+    W, b = J @ np.swapaxes(J, 1, 2), rng.standard_normal((40, 2)) * [1.0, 1e-3]
+    mu = np.broadcast_to([0.05, 0.0], b.shape)
+    reaction = np.zeros((40, 2, 3, 3))
+    reaction[:, 0, :, 1:] = rng.standard_normal((40, 3, 2))  # of an impact: no part without impulses
+    both, none = np.ones(b.shape, bool), np.zeros_like(b)
+    gap, friction = both & [False, True], both & [True, False]
+    found, scaled = (
+        choose(table, LawProblem(x * b, W, none, mu, none, mu, reaction, gap, friction, none)) for x in (1.0, size)
+    )
+    assert found.found.all() and (found.mode[:, 0] == 0).any()
+    assert scaled.found.all() and (scaled.mode == found.mode).all()
+    np.testing.assert_allclose(scaled.x, size * found.x, rtol=1e-9, atol=1e-12 * size)

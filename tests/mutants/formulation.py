@@ -169,7 +169,7 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "formulation/measured_joint.py", "agreement/test_gear.py::test_springs_know_how_often_they_were_wound agreement/test_gear.py::test_prescribed_crank_turns_many_times identity/test_alpha.py",
-        ("about[k] + principal(x[k] - about[k])", "principal(x[k])", "an angle near another is the principal one"),
+        ("about[k] + principal(x[k] - about[k], kind.periods[k])", "principal(x[k])", "an angle near another is the principal one"),
     ),
     *changes(
         "formulation/measured_joint.py", "identity/test_alpha.py agreement/test_gear.py",

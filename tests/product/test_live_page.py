@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import casadi as ca
@@ -272,6 +273,69 @@ def test_steps_with_laws_are_those_of_the_kernels(tab: Any) -> None:
             np.dot(known, found[1]["forces"]), np.dot(known, forces), rtol=1e-3, atol=0.01
         )  # a step apart
         assert found[1]["laws"] == words
+
+
+def bench() -> cd.Trajectory:
+    """A block that sticks and slides before a stop, with a lock, and a puck that falls on ice."""
+    m = cd.Mechanism("bench")
+    m.body("block", mass=1.0)
+    m.joint("x", cd.Prismatic(axis=(1, 0, 0)), m.ground, "block")
+    m.drive("spring", "x", lambda t, q, v: 4.0 * (0.5 + 0.3 * t - q[0]))
+    m.friction("rail", "x", coulomb=1.2, static=2.2, stick=True)
+    m.stop("end", "x", lower=-0.2)
+    m.lock("brake", "x")
+    m.body("puck", mass=2.0, inertia=(1, 1, 1))
+    m.joint("float", cd.Free(), m.ground, "puck", start=(1, 1, 0.3, 1, 0, 0, 0))
+    m.contact("ice", ["puck"], gap=lambda t, poses, twists: poses[0].position[2] - 0.2)
+    return cd.simulate(m.build(), 2.0, samples=401)
+
+
+def test_a_page_shows_and_moves_stops_and_friction(tab: Any, tmp_path: Path) -> None:
+    """Events by what they do, intervals of sticking, arrows of contacts; then sliders, a switch and a refused start."""
+    run = bench()
+    run.page(tmp_path / "bench.html")
+    page = tab.context.browser.new_page(viewport={"width": 780, "height": 480}, reduced_motion="reduce")
+    page.on("pageerror", lambda error: pytest.fail(str(error)))
+    page.goto((tmp_path / "bench.html").as_uri())
+    until(page, "document.body.dataset.simulates === 'yes'")
+    lines = page.evaluate("[...document.querySelectorAll('#eventlist button')].map((line) => line.textContent)")
+    told = [("ice closes", np.sqrt(2 * 0.1 / 9.81)), ("rail slides", (2.2 / 4.0 - 0.5) / 0.3)]
+    assert lines == [f"{t:.3f} s  {name}" for name, t in sorted(told, key=lambda one: one[1])]
+    page.evaluate("document.querySelectorAll('#eventlist button')[1].click()")
+    assert page.evaluate("cardan.clock.t") == pytest.approx(max(t for _, t in told), abs=1e-6)
+    page.evaluate("cardan.plots.add('rail.force, N')")
+    assert "shaded: sticks" in page.inner_text("#plots")
+    arrow = """() => {
+      const { scene } = cardan, m = scene.placement(scene.runs[0].machine.touches);
+      const at = (k) => [m[k], m[4 + k], m[8 + k]];
+      return { point: at(3), force: at(2).map((x) => x * cardan.about.reactions.force) };
+    }"""
+    page.locator("#picture").focus()
+    page.keyboard.press("r")
+    page.evaluate("cardan.seek(1.0)")
+    shown = page.evaluate(arrow)
+    np.testing.assert_allclose(shown["point"], run["ice.point"][200], atol=1e-6)
+    np.testing.assert_allclose(shown["force"], run["ice.ground_force"][200], atol=1e-4)
+    # it simulates from the same start, and tells what is where
+    page.evaluate("cardan.simulation.restarted(); cardan.simulation.simulator.advance(0.4); cardan.simulation.pause()")
+    state = page.evaluate("Array.from(cardan.simulation.simulator.state().q)")
+    np.testing.assert_allclose(state, run.at(0.4)[0], atol=2e-3)
+    until(page, "document.querySelector('#simulate .contact:last-of-type b').textContent === '19.6 N'")
+    words = page.evaluate("[...document.querySelectorAll('#simulate .contact')].map((x) => x.children[1].textContent)")
+    assert words == ["slides", "open", "open", "closed"]
+    page.evaluate("cardan.draw()")
+    live = page.evaluate(arrow)
+    np.testing.assert_allclose(live["point"], [1, 1, 0.2], atol=1e-3)
+    np.testing.assert_allclose(live["force"], [0, 0, 2 * 9.81], atol=1e-4)
+    page.locator("label", has_text="brake.closed").locator("input").check()
+    page.evaluate("cardan.simulation.simulator.advance(0.1)")
+    assert abs(page.evaluate("cardan.simulation.simulator.state().v[0]")) < 1e-12
+    field = page.locator("input[aria-label='x, m, as a number']")
+    field.fill("-0.5")
+    field.press("Tab")
+    assert "end: lower: its gap would be -0.3 m" in page.inner_text("#simulate [role=status]")
+    assert field.input_value() == "0" and page.evaluate("cardan.simulation.simulator.state().t") == 0.0
+    page.close()
 
 
 def test_large_trees_are_looped(tab: Any, monkeypatch: pytest.MonkeyPatch) -> None:

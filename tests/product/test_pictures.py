@@ -101,6 +101,26 @@ def test_events_are_marked(run: cd.Trajectory) -> None:
     assert "turns" in [text.get_text() for text in figure.axes[0].texts]
 
 
+def test_where_friction_sticks_is_shaded() -> None:
+    """Of a block on a spring whose end moves: it sticks until the spring pulls with the friction at rest."""
+    m = cd.Mechanism("stick_slip")
+    m.body("block", mass=1.0, inertia=(1, 1, 1))
+    m.joint("x", cd.Prismatic(axis=(1, 0, 0)), "ground", "block")
+    m.drive("spring", "x", lambda t, q, v: 4.0 * (0.3 * t - q[0]))
+    m.friction("floor", "x", coulomb=1.2, static=2.0, stick=True)
+    run = cd.simulate(m.build(), 8.0, samples=81)
+    sliding = np.pi - np.arctan2(0.2 * 2, 0.3)
+    sticks = [0.0, 2.0 / 4 / 0.3, 2.0 / 4 / 0.3 + sliding, 2.0 / 4 / 0.3 + sliding + 2 * 0.2 / 0.3]
+    figure = run.plot("x.coordinate", "floor.force")
+    plain, forces = figure.axes
+    shaded = [patch for patch in forces.patches if patch.get_gid() == "held"]
+    edges = [x for patch in shaded[:2] for x in (patch.get_x(), patch.get_x() + patch.get_width())]
+    np.testing.assert_allclose(edges, sticks, atol=1e-6)
+    assert not [patch for patch in plain.patches if patch.get_gid() == "held"]
+    words = [text.get_text() for at in figure.axes for text in at.texts]
+    assert "shaded: sticks" in words and "floor slides" in words and "floor sticks" in words
+
+
 def test_batches_are_lines_or_a_band(batch: cd.Trajectory) -> None:
     few = batch[:4].plot("coordinates", joints="hinge").axes[0]
     assert [tuple(one.get_ydata()) for one in few.lines] == [tuple(q) for q in batch.q[:4, :, 1]]

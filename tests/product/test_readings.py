@@ -253,3 +253,29 @@ def test_a_kind_of_ones_own_has_readings() -> None:
     m.force("c", cubic, "A", k=2.0)
     run = cd.Trajectory(m.build(), [0.0, 1.0], [[0.5], [0.7]], [[0.0], [1.0]])
     assert np.allclose(run["c.cube"], [0.5**3, 0.7**3]) and np.allclose(run["c.torque"], -2 * run["c.cube"])
+
+
+def hoop(friction: float | None) -> cd.Mechanism:
+    """A hoop on a plane, which rolls, or may slip."""
+    m = cd.Mechanism("hoop")
+    m.body("hoop", mass=2.0, inertia=cd.inertia.cylinder(2.0, 0.3, 0.02, axis="y"))
+    m.joint("float", cd.Free(), m.ground, "hoop", start=(0, 0, 0.3, 1, 0, 0, 0))
+    m.roll("rim", "hoop", m.ground, radius=0.3, axis=(0, 1, 0), friction=friction)
+    return m
+
+
+def test_a_contact_that_sticks_is_one_that_rolls() -> None:
+    """Point and force of a hard contact, found from the lines of its rows, are those of the constraint."""
+    rolling = hoop(None).build()
+    q, v = cd.assemble(rolling, rolling.start(), [0.3, 5.0, 0.8, 1.5, 0.0, 0.0])
+    rolls = cd.simulate(rolling, 0.5, q, v, samples=6)
+    sticks = cd.simulate(hoop(5.0).build(), 0.5, q, v, samples=6)
+    for what, near in (("point", 1e-7), ("ground_force", 1e-4)):
+        np.testing.assert_allclose(sticks[f"rim.{what}"][1:], rolls[f"rim.{what}"][1:], atol=near, err_msg=what)
+    m = cd.Mechanism("puck")  # without friction: on the line through the origin of the body
+    m.body("puck", mass=2.0, inertia=(1, 1, 1))
+    m.joint("float", cd.Free(), m.ground, "puck", start=(0.4, 0, 0.2, 1, 0, 0, 0))
+    m.contact("ice", ["puck"], gap=lambda t, poses, twists: poses[0].position[2] - 0.2)
+    run = cd.simulate(m.build(), 0.1, v0=[0, 0, 0, 1.0, 0, 0], method="moreau", step=0.01, samples=3)
+    np.testing.assert_allclose(run["ice.point"], run.position("puck"), atol=1e-12)
+    np.testing.assert_allclose(run["ice.ground_force"][1:], [[0, 0, 2 * 9.81]] * 2, rtol=1e-12)

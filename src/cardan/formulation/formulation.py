@@ -16,6 +16,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from math import pi
 from typing import Any, ClassVar
 
 import numpy as np
@@ -307,10 +308,11 @@ class Formulation(ABC):
 
 def whole_turns_off(kin: Kinematics, coupling: Coupling, phi: Matrix) -> Matrix:
     """A coupling's residual without the jumps of angles that are measured up to whole turns."""
+    periods = {j: kin.model.joints[j].kind.periods for j, _ in coupling.ends}
     measured = {
-        j: abs(float(c))
+        j: abs(float(c)) * (periods[j][k] / (2 * pi))
         for (j, k), c in zip(coupling.ends, coupling.coefficients, strict=True)
-        if c and not kin.counts_turns(j) and kin.model.joints[j].kind.q_units[k] == "rad"
+        if c and not kin.counts_turns(j) and periods[j][k]
     }
     if not measured:
         return phi
@@ -319,8 +321,8 @@ def whole_turns_off(kin: Kinematics, coupling: Coupling, phi: Matrix) -> Matrix:
         if uneven[0] not in kin.model.cuts:
             return phi
         raise ModelError(
-            f"{coupling.owner}: it depends on the angle of joint {kin.model.joints[uneven[0]].name!r}, where a loop is "
-            "cut and whole turns are not counted; cut another joint with build(cut=[...])"
+            f"{coupling.owner}: it depends on the coordinate of joint {kin.model.joints[uneven[0]].name!r}, where a "
+            "loop is cut and whole turns are not counted; cut another joint with build(cut=[...])"
         )
     period = common_period([*measured.values()])
     cut = [kin.model.joints[j].name for j in measured if j in kin.model.cuts]

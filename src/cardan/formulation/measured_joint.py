@@ -54,7 +54,7 @@ def joint_rows(kind: Kind, R: Matrix, p: Matrix, v_c: Matrix, v_p: Matrix) -> Jo
     """Measure a joint between two moving bodies."""
     q = kind.measure(R, p)
     S, T = as_graph(kind.S(q), R), as_graph(kind.T(q), R)  # T^T v_r = 0: the rate of KJ(1), and KJ(5),(6)
-    W = dual(S)
+    W = drives_of(kind, q, S)
     v_r = v_c - v_p
     qd = W.T @ v_r
     c = crm(v_r) @ v_c  # KJ(2),(3): the velocity terms of a moving frame
@@ -62,6 +62,11 @@ def joint_rows(kind: Kind, R: Matrix, p: Matrix, v_c: Matrix, v_p: Matrix) -> Jo
         c = c - kind.bias(q, qd)
     gamma = -(T.T @ c)  # KJ(2),(3), and KJ(7)-(10)
     return JointRows(T, gamma, kind.phi(R, p), W, -(W.T @ c), q, qd)
+
+
+def drives_of(kind: Kind, q: Matrix, S: Matrix) -> Matrix:
+    """The forces `W` (6, nv) that do unit work on a joint's coordinates, one by one; `S` are its motions at `q`."""
+    return dual(S) if kind.W is None else as_graph(kind.W(q), S)
 
 
 def dual(S: Matrix) -> Matrix:
@@ -160,7 +165,10 @@ def principal(x: Matrix, period: float = 2 * pi) -> Matrix:
 
 
 def common_period(factors: Sequence[float]) -> float:
-    """Largest period of a sum of angles times factors when each angle may jump by whole turns; 0 if there is none."""
+    """Largest period of a sum of angles times factors when each angle may jump by whole turns; 0 if there is none.
+
+    A coordinate of another period is an angle times a factor.
+    """
     if not factors:
         return 0.0
     from fractions import Fraction  # takes milliseconds to import
@@ -175,8 +183,8 @@ def near(kind: Kind, x: Matrix, about: Matrix) -> Matrix:
     """Of all coordinates of a joint that mean the same as `x`, those nearest to `about`."""
     parts = []
     for k, unit in enumerate(kind.q_units):
-        if unit == "rad":
-            parts.append(about[k] + principal(x[k] - about[k]))
+        if kind.periods[k]:
+            parts.append(about[k] + principal(x[k] - about[k], kind.periods[k]))
         elif unit != "1":
             parts.append(x[k])
     if kind.nq != kind.nv:

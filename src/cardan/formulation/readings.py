@@ -11,17 +11,20 @@ from collections.abc import Sequence
 from typing import Any
 
 from cardan.algebra.matrix import Matrix, eye, segment, stack, zeros
-from cardan.formulation.elements import controller_power
+from cardan.formulation.elements import constraint_forces, controller_power
 from cardan.formulation.instant import Seen
 from cardan.formulation.kinematics import kinematics_of_tree
 from cardan.formulation.measured_joint import JointRows, Moving, measure_between
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
 from cardan.formulation.solution import read_off, size_of
+from cardan.model.constraint import Constraint
 from cardan.model.constraint_kind import ConstraintElement, ContactReading
 from cardan.model.controller import Controller
 from cardan.model.force import BodyPose, ElementReading, Force
+from cardan.model.law import LawfulElement
 from cardan.model.memory import Slot
 from cardan.model.model import Model
+from cardan.model.row import Law
 from cardan.model.sight import Sight
 from cardan.model.signal import Signal
 from cardan.model.tree import GROUND
@@ -110,6 +113,35 @@ def _state(
     if link is None:
         return force.picked(measured[j].q, measured[j].qd)
     return force.picked(segment(inputs["q"], link.q), segment(inputs["v"], link.v))
+
+
+def touching(model: Model) -> list[tuple[LawfulElement, int]]:
+    """Contacts between bodies, with the first body of each that moves."""
+    found = []
+    for law in model.laws:
+        rows = [row for row in law.rows if isinstance(row, Constraint)]
+        if len(rows) == len(law.rows) and Law.UNILATERAL in law.laws:
+            found.append((law, next(b for b in rows[0].on if b != GROUND)))
+    return found
+
+
+def contact_lines(model: Model) -> Quantity:
+    """Wrenches (k, 6) of unit forces along the rows of `touching`, on that body: about its origin, in ground axes."""
+    shapes: dict[str, Shape] = {"q": (model.nq,), "v": (model.nv,)} | ({"t": ()} if model.depends_on_time else {})
+    k = sum(len(law.rows) for law, _ in touching(model))
+
+    def write(model: Model, inputs: Inputs) -> list[Matrix]:
+        q = inputs["q"]
+        t = inputs["t"] if "t" in inputs else zeros(1, 1, q)
+        kin, rows = kinematics_of_tree(model, q, inputs["v"]), zeros(k, 6, q)
+        pairs = [(row, body) for law, body in touching(model) for row in law.rows]
+        for i, (row, body) in enumerate(pairs):
+            assert isinstance(row, Constraint)
+            F, R = constraint_forces(kin, row, t)[body], kin.pose(body).rotation
+            rows[i, :3], rows[i, 3:] = (R @ F[:3]).T, (R @ F[3:]).T
+        return [rows]
+
+    return Quantity("contact_lines", tuple(shapes), (("F", fixed(k, 6)),), write=write, shapes=shapes)
 
 
 def acting(model: Model) -> list[Controller]:

@@ -35,7 +35,7 @@ from cardan.formulation.formulation import (
 )
 from cardan.formulation.kinematics import MOTION, Kinematics
 from cardan.formulation.light import lent_to_joints, lent_to_links
-from cardan.formulation.measured_joint import dual, near
+from cardan.formulation.measured_joint import drives_of, dual, near
 from cardan.formulation.quantity import links_from_bodies
 from cardan.formulation.recursion import run, unroll
 from cardan.formulation.rows import LinkRows, Rows
@@ -116,7 +116,7 @@ class Relative(Formulation):
             R, p = rotation_of_quaternion(place[3:7]), place[:3]
             x = link.kind.measure(R, p)
             S = as_graph(link.kind.S(x), q)
-            own.append((x, dual(S).T @ v[6 * i : 6 * i + 6], link.kind.phi(R, p)))
+            own.append((x, drives_of(link.kind, x, S).T @ v[6 * i : 6 * i + 6], link.kind.phi(R, p)))
         nodes = run(MOTION, six, {"q": q, "v": v})
         return RelativeKinematics(apart, nodes, about=about, six=six, q6=q, v6=v, own=tuple(own))
 
@@ -171,7 +171,8 @@ class Relative(Formulation):
         link = kin.model.tree.links[i]
         if link.joint not in drives:
             return type(kin.q6).zeros(6)
-        return dual(as_graph(link.kind.S(kin.own[i][0]), kin.q6)) @ drives[link.joint]
+        x = kin.own[i][0]
+        return drives_of(link.kind, x, as_graph(link.kind.S(x), kin.q6)) @ drives[link.joint]
 
     def _rotors(self, kin: RelativeKinematics) -> list[Rotor]:
         """Armature of the tree's joints."""
@@ -197,7 +198,7 @@ class Relative(Formulation):
         for i, link in enumerate(kin.model.tree.links):
             if link.joint == j:
                 x, rate, _ = kin.own[i]
-                W = dual(as_graph(link.kind.S(x), kin.q6))
+                W = drives_of(link.kind, x, as_graph(link.kind.S(x), kin.q6))
                 row = type(kin.q6)(link.kind.nv, 6 * len(kin.own))
                 row[:, 6 * i : 6 * i + 6] = W.T
                 return kin.joint(j)[0], row, -(W.T @ _bias(link, x, rate, kin.q6))
@@ -240,7 +241,7 @@ class Relative(Formulation):
         assert isinstance(parts.kin, RelativeKinematics)
         kin, found = parts.kin, []
         for i, (link, (x, rate, _)) in enumerate(zip(kin.model.tree.links, kin.own, strict=True)):
-            W = dual(as_graph(link.kind.S(x), vdot))
+            W = drives_of(link.kind, x, as_graph(link.kind.S(x), vdot))
             found.append(W.T @ (vdot[6 * i : 6 * i + 6] - _bias(link, x, rate, vdot)))
         return stack(*found)
 

@@ -251,9 +251,9 @@ def _joint_forces(model: Model, q: np.ndarray, t: ArrayLike) -> tuple[np.ndarray
     along: list[np.ndarray] = []
     coordinates: list[Any] = []
     for j, joint in enumerate(model.joints):
-        own = joint.kind.measure(*_pose_in_joint(model, poses, j))
         link = model.link_of_joint(j)
-        coordinates.append(own if link is None else q[link.q])
+        own = joint.kind.measure(*_pose_in_joint(model, poses, j)) if link is None else q[link.q]
+        coordinates.append(own)
         S, T = (np.asarray(part(own), dtype=float) for part in (joint.kind.S, joint.kind.T))
         along.append(np.linalg.pinv(S).T)  # the forces along the coordinates
         for w in T.T:
@@ -261,8 +261,8 @@ def _joint_forces(model: Model, q: np.ndarray, t: ArrayLike) -> tuple[np.ndarray
     for coupling in model.couplings:
         slopes = coupling.slopes(ca.SX(float(np.asarray(t))), [ca.SX(coordinates[j][k]) for j, k in coupling.ends])
         on_joints: dict[int, np.ndarray] = {}
-        for (j, k), c in zip(coupling.ends, slopes, strict=True):
-            on_joints[j] = on_joints.get(j, np.zeros(6)) + float(c) * along[j][:, k]
+        for (j, k), c in zip(coupling.ends, np.array(ca.evalf(ca.vertcat(*slopes))).ravel(), strict=True):
+            on_joints[j] = on_joints.get(j, np.zeros(6)) + c * along[j][:, k]
         columns.append(([], on_joints))
     for constraint in model.constraints:
         at = [_pose(poses, b) for b in constraint.on]
@@ -270,7 +270,7 @@ def _joint_forces(model: Model, q: np.ndarray, t: ArrayLike) -> tuple[np.ndarray
             ca.SX(float(np.asarray(t))), [BodyPose(ca.SX(A[:3, :3]), ca.SX(A[:3, 3])) for A in at],
             [ca.SX(6, 1) for _ in at],
         )[0]  # fmt: skip
-        columns.append(([(b, np.array(ca.DM(F)).ravel()) for b, F in zip(constraint.on, forces, strict=True)], {}))
+        columns.append(([(b, np.array(ca.evalf(F)).ravel()) for b, F in zip(constraint.on, forces, strict=True)], {}))
     balance, wrenches = np.zeros((model.nb, 6, len(columns))), np.zeros((len(model.joints), 6, len(columns)))
     for k, (on_bodies, in_joints) in enumerate(columns):
         acting = [(b, _about(_pose(poses, b), w, middle)) for b, w in on_bodies]

@@ -172,8 +172,8 @@ class _Act:
         y = ca.vertcat(*self.graph(*symbols))
         if ca.depends_on(y, tau):
             raise InputError(
-                f"{self.who}: it reads reactions or accelerations, and derivatives of runs through such changes are not "
-                "computed; read a filtered value, or leave out the derivatives"
+                f"{self.who}: it reads reactions or accelerations, and derivatives of runs through such changes are "
+                "not computed; read a filtered value, or leave out the derivatives"
             )
         D = [ca.jacobian(y, t), ca.jacobian(y, q) @ tangent(self.model, q), *(ca.jacobian(y, x) for x in (v, *p))]
         whole = ca.densify(ca.horzcat(*D))

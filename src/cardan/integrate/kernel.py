@@ -10,7 +10,6 @@ from typing import Any
 from cardan.algebra.matrix import Matrix, Scalar, dot
 from cardan.formulation.dynamics import shape_of
 from cardan.formulation.formulation import Formulation
-from cardan.formulation.state_rates import state_rates
 from cardan.integrate.events import Event, trace_events
 from cardan.integrate.modes.events import event_values, users_events
 from cardan.machines.ufunc.kernel import Kernel, compile_program
@@ -18,7 +17,7 @@ from cardan.model.memory import RecentSlot, Slot
 from cardan.model.model import Model
 from cardan.model.modes import has_modes
 from cardan.program.program import Port, Program
-from cardan.structure.kernels import function_of, symbolic
+from cardan.structure.kernels import symbolic
 from cardan.structure.planarity import prepare
 from cardan.structure.rows import kept_rows
 
@@ -80,13 +79,6 @@ def at_states(model: Model, states: Sequence[int], x: Matrix, values: list[Matri
         return values
     p = symbolic(model)[1]
     return list(ca.substitute(values, [p[k] for k in states], ca.vertsplit(x)))
-
-
-def rates_facts(model: Model) -> str:
-    """What tells the rates of a model's states from others; empty if it has no states."""
-    if not model.parameters.states:
-        return ""
-    return hashlib.sha256(function_of(model, state_rates(model)).serialize().encode()).hexdigest()
 
 
 MANY_STEPS = 100  # `repeats` of a kernel that takes many steps in a call

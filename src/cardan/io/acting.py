@@ -16,7 +16,7 @@ from cardan.model.actuator import ACTUATOR
 from cardan.model.body import Joint
 from cardan.model.builder import Mechanism
 from cardan.model.idle_data import acting_data
-from cardan.model.rotation_stop import has_quaternion
+from cardan.model.pose_stop import has_quaternion
 from cardan.model.values import counted
 
 LimitsWord = Literal["hard", "spring", "ignore"]
@@ -124,7 +124,7 @@ class Acting:
         if not given or given.get("lower", -1.0) == given.get("upper", 1.0):  # equal limits mean that none are given
             return False
         if joint.kind.nv != 1:
-            ball = has_quaternion(joint) and joint.kind.nv == 3
+            ball = has_quaternion(joint.kind) and joint.kind.nv == 3
             given = {"angle": given["upper"]} if ball and 0 < given.get("upper", 0.0) < pi else {}
         if not given:
             return False

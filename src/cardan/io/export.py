@@ -25,7 +25,7 @@ from cardan.model.joint import Kind
 from cardan.model.law import STICKING, STOP
 from cardan.model.model import Model
 from cardan.model.pose import Pose
-from cardan.model.rotation_stop import ROTATION_STOP
+from cardan.model.pose_stop import ROTATION_STOP
 from cardan.model.tree import GROUND
 
 if TYPE_CHECKING:

@@ -16,6 +16,7 @@ from cardan.model.constraint_table import (
     CONSTANT_VELOCITY,
     DISTANCE,
     KNIFE_EDGE,
+    POINT_ALONG_CURVE,
     POINT_ON_CURVE,
     POINT_ON_SURFACE,
     SPHERE_IN_SPHERE,
@@ -26,8 +27,9 @@ from cardan.model.constraint_table import (
     WHEEL_ON_RAIL,
     WHEEL_ON_WHEEL,
 )
+from cardan.model.curve import Curve
 from cardan.model.elements import Elements
-from cardan.model.field import AXIS, FUNCTION, frozen
+from cardan.model.field import AXIS, CURVE, FUNCTION, frozen
 from cardan.model.pitch_curve import pitch_curve
 from cardan.model.tree import GROUND
 
@@ -159,16 +161,23 @@ class ConstraintElements(Elements):
         return self.constrain(name, POINT_ON_SURFACE, (body1, body2), surface=surface, at1=at1, at2=at2)
 
     def on_curve(
-        self, name: str, body1: str, body2: str, surfaces: Sequence[Callable[..., Any]], *, at1: Any = ORIGIN,
+        self, name: str, body1: str, body2: str, curve: Curve | Sequence[Callable[..., Any]], *, at1: Any = ORIGIN,
         at2: Any = ORIGIN,
     ) -> str:  # fmt: skip
-        """Keep the point `at1` (m) of body1 on a curve of body2, where two surfaces meet; return the constraint's name.
+        """Keep the point `at1` (m) of body1 on a curve of body2, and return the constraint's name; the body may turn.
 
-        Each of `surfaces`, a function of (x, y, z) as in `on_surface`, is zero on the curve; they cross there.
+        The `curve`, in the frame `at2` of body2, is a `cd.curve`, or two functions of (x, y, z) as in `on_surface`:
+        each is zero on the curve, where their surfaces cross. The two components of the force are across a `cd.curve`,
+        along y and z of its frame as it is carried without twist; `run["name.point"]` is the point and
+        `run["name.ground_force"]` the force on body1 in ground axes. Of two surfaces they are along the gradients.
         """
-        if not isinstance(surfaces, Sequence) or len(surfaces) != 2:
-            raise ModelError(f"point on curve {name!r}: surfaces must be two functions of (x, y, z), got {surfaces!r}")
-        first, second = surfaces
+        if isinstance(curve, Curve):
+            return self.constrain(name, POINT_ALONG_CURVE, (body1, body2), curve=curve, at1=at1, at2=at2)
+        if not isinstance(curve, Sequence) or len(curve) != 2:
+            raise ModelError(
+                f"point on curve {name!r}: the curve must be a cd.curve, or two functions of (x, y, z), got {curve!r}"
+            )
+        first, second = curve
         return self.constrain(name, POINT_ON_CURVE, (body1, body2), first=first, second=second, at1=at1, at2=at2)
 
     def cam(
@@ -247,6 +256,11 @@ class ConstraintElements(Elements):
             if field.needed and what not in numbers:
                 raise ModelError(f"{owner}: {what!r} must be given")
             value = numbers.get(what, field.default)
+            if field.form == CURVE:
+                if not isinstance(value, Curve):
+                    raise ModelError(f"{owner}: {what} must be made by cd.curve(...), got {value!r}")
+                functions[what] = value
+                continue
             if field.form == FUNCTION:
                 if not callable(value):
                     arguments = ", ".join(argument for argument, _ in field.arguments)

@@ -24,7 +24,7 @@ from cardan.algebra.free_number import expression, is_free, scalar, with_symbols
 from cardan.algebra.matrix import Matrix, Scalar, constant, stack
 from cardan.errors import InputError, ModelError
 from cardan.model.constraint import Constraint, symbols_of_bodies
-from cardan.model.field import FUNCTION, Field
+from cardan.model.field import CURVE, FUNCTION, Field
 from cardan.model.force import BodyPose, trace
 
 
@@ -103,7 +103,9 @@ class ConstraintKind:
     @property
     def free_fields(self) -> dict[str, Field]:
         """The numbers that `model.free` may name."""
-        return {name: number for name, number in self.fields.items() if number.free and number.form != FUNCTION}
+        return {
+            name: number for name, number in self.fields.items() if number.free and number.form not in (FUNCTION, CURVE)
+        }
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """Pickle a row of Cardan's own table by its name."""
@@ -135,7 +137,7 @@ class ConstraintElement:
         return f"{self.kind.name} {self.name!r}"
 
     def __getitem__(self, name: str) -> Any:
-        """A number, an array (graph constant) or a function of the element, for its law."""
+        """A number, an array (graph constant) or a function of the element, or a curve, for its law."""
         if name in self.functions:
             return self.functions[name]
         value = self.numbers[name]
@@ -178,9 +180,11 @@ class ConstraintElement:
         return replace(own, graph=graph)
 
     def traced_function(self, name: str) -> Any:
-        """One function of the user's as a graph."""
+        """One function of the user's as a graph; a curve has its own."""
         import casadi as ca
 
+        if self.kind.fields[name].form == CURVE:
+            return self.functions[name]
         arguments = [ca.SX.sym(symbol) for symbol, _ in self.kind.fields[name].arguments]
         return trace(self.owner, self.functions[name], arguments, tuple(arguments), (1,), what=name)
 

@@ -23,7 +23,7 @@ from cardan.algebra.matrix import Matrix, Scalar, arctan2, beside, dot, is_symbo
 from cardan.algebra.rotation import cross
 from cardan.errors import InputError, ModelError
 from cardan.model.constraint_kind import ConstraintElement, ConstraintKind, ConstraintRow
-from cardan.model.field import AXIS, FUNCTION, POSE, POSITIVE, VECTOR, Field
+from cardan.model.field import AXIS, CURVE, FUNCTION, POSE, POSITIVE, VECTOR, Field
 from cardan.model.force import BodyPose
 from cardan.model.table import require_smooth
 
@@ -221,6 +221,30 @@ def _on_curve(e: ConstraintElement, t: Scalar, poses: Poses, twists: Sequence[Ma
     return [_level(e[name], _local(e, poses)) for name in ("first", "second")]
 
 
+def _along_curve(e: ConstraintElement, t: Scalar, poses: Poses, twists: Sequence[Matrix]) -> list[Scalar]:
+    """How far the point is from the nearest one of the curve, along the two directions across the curve there."""
+    x, curve = _local(e, poses), e["curve"].plain
+    r, R = curve.graph(curve.nearest(x))
+    away = R.T @ (x - r)
+    return [away[1], away[2]]
+
+
+def _across_curve(e: ConstraintElement, poses: Poses) -> tuple[Matrix, Matrix]:
+    """The point, and the two directions."""
+    curve = e["curve"].plain
+    _, R = curve.graph(curve.nearest(_local(e, poses)))
+    return point_of(poses[0], e["at1"]), (poses[1].rotation @ e["at2_rotation"] @ R)[:, 1:]
+
+
+def _one_place(e: ConstraintElement) -> None:
+    """Refuse a curve that comes back to itself: which part of it the point is on is not known from its place."""
+    if why := e.functions["curve"].plain.why_unknown(False):
+        raise ModelError(
+            f"{e.owner}: {why.partition(', or let')[0]}; connect a body to it with cd.Curvilinear, and the point to "
+            "that body with cd.Spherical"
+        )
+
+
 # Cams: a polar profile about the z axis of a frame on body 2, and a follower on body 1.
 
 
@@ -398,6 +422,14 @@ POINT_ON_CURVE = ConstraintKind(
     },
     undefined=NO_SLOPE,
 )  # fmt: skip
+POINT_ALONG_CURVE = ConstraintKind(
+    "point along curve", _along_curve, (ConstraintRow("first"), ConstraintRow("second")),
+    {
+        "curve": Field("m", "the curve in frame 2, by its name in the section `curves`", CURVE), "at1": POINT1,
+        "at2": FRAME2,
+    },
+    contact=_across_curve, check=_one_place,
+)  # fmt: skip
 PROFILE = Field("m", "distance from the axis of the cam, m; of the angle about z of frame 2", FUNCTION,
                 arguments=(("angle", "rad"),))  # fmt: skip
 CAM_ROLLER = ConstraintKind(
@@ -422,7 +454,8 @@ CONSTRAINTS: dict[str, ConstraintKind] = {
     kind.name: kind
     for kind in (
         WHEEL_ON_PLANE, WHEEL_ON_RAIL, WHEEL_ON_WHEEL, WHEEL_IN_WHEEL, SPHERE_ON_PLANE, SPHERE_ON_SPHERE,
-        SPHERE_IN_SPHERE, KNIFE_EDGE, DISTANCE, POINT_ON_SURFACE, POINT_ON_CURVE, CAM_ROLLER, CAM_FLAT,
+        SPHERE_IN_SPHERE, KNIFE_EDGE, DISTANCE, POINT_ON_SURFACE, POINT_ON_CURVE, POINT_ALONG_CURVE, CAM_ROLLER,
+        CAM_FLAT,
         CONSTANT_VELOCITY,
     )
 }  # fmt: skip

@@ -12,7 +12,8 @@ from cardan.model.body import Frame, Joint
 from cardan.model.constraint import Constraint
 from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.controller import Controller
-from cardan.model.field import FUNCTIONS, TABLE, dimensions, each, frozen, not_negative
+from cardan.model.expression_stop import EXPRESSION_STOPS
+from cardan.model.field import FUNCTIONS, LIMIT, TABLE, Field, dimensions, each, frozen, not_negative
 from cardan.model.force import (
     BUSHING,
     DAMPER,
@@ -33,7 +34,7 @@ from cardan.model.joint import NUMBERED, Kind
 from cardan.model.law import CONTACT, STICKING, STOP, rates_together
 from cardan.model.lock import LATCHES, LOCK
 from cardan.model.pose import numbers
-from cardan.model.rotation_stop import ROTATION_STOP
+from cardan.model.pose_stop import POSITION_STOP, ROTATION_STOP, has_quaternion
 from cardan.model.table import Table
 from cardan.model.tree import GROUND
 
@@ -217,22 +218,26 @@ class Elements:
     def stop(
         self, name: str, on: str | Sequence[str], gap: Callable[..., Any] | None = None, *, lower: Any = None,
         upper: Any = None, angle: float | None = None, swing: float | None = None, twist: Any = None,
-        axis: Sequence[float] | None = None, restitution: float = 0.0, stiffness: Any = None, damping: Any = None,
+        axis: Sequence[float] | None = None, unit: str = "m", restitution: float = 0.0, stiffness: Any = None,
+        damping: Any = None,
     ) -> str:  # fmt: skip
-        """Add a stop, and return its name: limits of a joint, or a gap between bodies that must not be negative.
+        """Add a stop, and return its name: limits of a joint, or of an expression of the poses of bodies.
 
         Of a joint with a quaternion, as a ball or free joint, `angle`, `swing` and `twist` limit the rotation.
 
         Args:
             name: unique among forces, motions and couplings.
             on: a joint, or one of its coordinates, "A[1]"; or, with `gap`, the bodies that it depends on.
-            gap: `gap(t, poses, twists)` returns the gap (m) from time and poses of the bodies, as in `user_force`.
-            lower: least coordinate of the joint, rad or m; of one with several a number, or None, for each.
+            gap: `gap(t, poses, twists)` returns a length (or an angle) from time and poses of the bodies, as in
+                `user_force`. It must not be negative, or else stays between `lower` and `upper`.
+            lower: least coordinate of the joint, rad or m; of one with several a number, or None, for each; of a free
+                joint those of its position.
             upper: its largest coordinate.
             angle: largest angle of the whole rotation, rad.
             swing: largest angle between `axis` on the parent and `axis` on the child, rad: a cone.
             twist: least and largest turn about `axis`, apart from the swing, rad; one number is both ways.
             axis: of swing and twist, in the joint frame; z by default.
+            unit: of the expression `gap`, "m" or "rad".
             restitution: of hard stops, from 0 to 1.
             stiffness: of a compliant stop, N m/rad or N/m; a stop without is hard.
             damping: of a compliant stop, N m s/rad or N s/m; it never pulls.
@@ -246,14 +251,37 @@ class Elements:
             raise ModelError(
                 f"stop {name!r}: {min(turning)} is of a rotation; give lower, upper or gap to another stop"
             )
+        positions = self._positions(f"stop {name!r}", on, more) if gap is None else None
+        if positions is not None:
+            joint, limits = positions
+            rest = {what: value for what, value in more.items() if what not in ("lower", "upper")}
+            return self.force(name, POSITION_STOP, joint, restitution=restitution, **limits, **rest)
         if gap is None:
             if not isinstance(on, str):
                 raise ModelError(f"stop {name!r}: a stop between bodies needs a gap, a function of (t, poses, twists)")
             kind = ROTATION_STOP if turning else STOP
             return self.force(name, kind, on, restitution=restitution, **turning, **more)
-        if lower is not None or upper is not None:
-            raise ModelError(f"stop {name!r}: lower and upper are limits of a joint; a gap has the limit 0")
-        return self.force(name, CONTACT, on, gap=gap, restitution=restitution, **more)
+        if unit not in EXPRESSION_STOPS:
+            raise ModelError(f"stop {name!r}: unit must be 'm' or 'rad', got {unit!r}")
+        if lower is None and upper is None:
+            if unit == "m":
+                return self.force(name, CONTACT, on, gap=gap, restitution=restitution, **more)
+            more["lower"] = 0.0
+        return self.force(name, EXPRESSION_STOPS[unit], on, value=gap, restitution=restitution, **more)
+
+    def _positions(self, owner: str, on: Any, given: dict[str, Any]) -> tuple[str, dict[str, float]] | None:
+        """Of limits of a free joint, or of its position "F[2]", the joint and the limits by name; else None."""
+        found = NUMBERED.fullmatch(on) if isinstance(on, str) and on not in self._joints else None
+        joint, k = (found[1], int(found[2])) if found else (on, 0)
+        ends = {what: given[what] for what in ("lower", "upper") if what in given}
+        kind = self._joints[joint].kind if isinstance(joint, str) and joint in self._joints else None
+        if kind is None or not ends or k > 2 or kind.nv != 6 or not has_quaternion(kind):
+            return None
+        limits: dict[str, float] = {}
+        for what, value in ends.items():
+            read = Field(form=LIMIT).read(owner, what, value, 1 if found else 3)[what]
+            limits |= {f"{'xyz'[k + i]}_{what}": float(x) for i, x in enumerate(read) if np.isfinite(x)}
+        return joint, limits
 
     def contact(
         self, name: str, bodies: str | Sequence[str], *, gap: Callable[..., Any],
@@ -377,7 +405,7 @@ class Elements:
                 values |= field.read(owner, what, value, 0 if joint is None else joint.nv)
         kept = {what: frozen(value) for what, value in values.items()}
         force = Force(name, kind, places, kept, function, along=along)
-        if kind.lawful is not None and kind.on == "joint":
+        if kind.lawful is not None and (kind.on == "joint" or kind.function):
             kind.lawful(force, self.joints)  # rejects numbers that contradict each other
         self._forces[name] = force
         return name

@@ -34,6 +34,8 @@ EFFORT = "effort"  # a function of time and of the joint's coordinates and rates
 WRENCHES = "wrenches"  # a function of time, poses and twists that gives a wrench for each body
 GAP = "gap"  # a function of time, poses and twists that gives a gap, then sliding velocities
 TABLE = "table"  # a `cd.table` of one number, with its integral
+CURVE = "curve"  # a `cd.Curve`
+TRUTH = "truth"  # True or False
 FUNCTIONS = (EFFORT, WRENCHES, GAP, TABLE)
 FUNCTION = "function"  # a function of the plain numbers that `arguments` names, such as the profile of a cam
 

@@ -10,7 +10,7 @@ A joint connects frame F on the parent with frame M on the child. In canonical a
                     of its row k is `T[:, k]^T v_r`, whatever the velocity `v_r` of M relative to F
     plus   nq       configuration after moving with constant `v` for unit time
     measure  nq     configuration read off the pose of M in F (`R`, `p`), on the joint's motions; the rate of its one
-                    coordinate, where it has one, is `W^T v_r` with `W = S (S^T S)^-1`
+                    coordinate, where it has one, is `W^T v_r` with `W = S (S^T S)^-1`, or the `W` of the row
 
 Rates follow: `qdot = N(q) v` is the derivative of `plus`. Units: m, rad, and m/s, rad/s; angular part first.
 
@@ -63,7 +63,8 @@ from cardan.algebra.rotation import (
 from cardan.algebra.spatial import Transform, shifted, turned
 from cardan.errors import InputError, ModelError
 from cardan.lazy import cached_property
-from cardan.model.field import AXIS, Field
+from cardan.model.curve import Curve, curve
+from cardan.model.field import AXIS, CURVE, TRUTH, Field
 from cardan.model.graph_digest import graph_digest
 from cardan.model.pose import numbers, unit_axis
 
@@ -73,6 +74,14 @@ Letter = tuple[str, str]
 NUMBERED = re.compile(r"(.+)\[(\d+)\]")
 """Name of one of several coordinates of a joint, by its number: `A[1]`."""
 DIRECTIONS = ("moment x", "moment y", "moment z", "force x", "force y", "force z")
+
+FUNCTIONS_OF: dict[str, tuple[str, ...]] = {
+    "E": ("q",), "r": ("q",), "S": ("q",), "bias": ("q", "v"), "T": ("q",), "phi": ("R", "p"), "plus": ("q", "v"),
+    "measure": ("R", "p"), "W": ("q",),
+}  # fmt: skip
+"""The functions of a kind and their arguments."""
+MEASURED = ("phi", "measure")
+"""Those of a pose."""
 
 
 class SingleMotion(NamedTuple):
@@ -138,8 +147,8 @@ class Kind:
         q_units: unit of each coordinate: "rad", "m", or "1" for a quaternion's.
         v_units: unit of each rate: "rad/s" or "m/s".
         reverses: the kind that this one is, met from its child's side.
-        mark: how drawings show it: "pin", "rail", "sleeve", "thread", "cross", "ball", "plate", "weld", "none" or
-            "joint".
+        mark: how drawings show it: "pin", "rail", "sleeve", "thread", "cross", "ball", "plate", "weld", "bead",
+            "none" or "joint".
         shown_axes: axes to draw, as columns of the joint frame: ("parent", 2) is z of F, ("child", 0) is x of M.
         slides: whether drawings show a rail on the parent along the first shown axis.
         family: its name without numbers, "screw" of "screw(0.1)"; by default the name.
@@ -149,6 +158,15 @@ class Kind:
         unmoved: `unmoved(I)` (6, 6), the part of an inertia of the child that acts the same on the parent
             (`model.tree.regrouped_inertias`); None is no part.
         motions: the single motions that URDF and MJCF can write it as; None where they cannot.
+        periods: by how much each coordinate grows until the pose is the same again; 0 where it never is. By default a
+            whole turn of each coordinate in rad.
+        not_measured: why a pose does not tell the coordinates, where that is so; `measure` and `phi` then raise it.
+        row_names: direction and unit of each constraint row, such as ("moment x", "rad"); by default by `T`.
+        W: `W(q)` (6, nv), forces that do unit work on the coordinates one by one, `W^T S = 1`; `measure` has the rate
+            `W^T v_r`. By default `S (S^T S)^-1`.
+        reach: least and largest value of each coordinate for which the joint is meant; none where all values are.
+            Random states are within, and a run that goes beyond warns.
+        track: `track()` gives points (n, 3) in F of a line along which M runs, for drawings; None where it has none.
 
     """
 
@@ -176,9 +194,17 @@ class Kind:
     in_plane: InPlane = UNKNOWN_IN_PLANE
     unmoved: Function | None = None
     motions: tuple[SingleMotion, ...] | None = None
+    periods: tuple[float, ...] = ()
+    not_measured: str = ""
+    row_names: tuple[tuple[str, str], ...] = ()
+    W: Function | None = None
+    reach: tuple[tuple[float, float], ...] = ()
+    track: Callable[[], np.ndarray] | None = None
 
     def __post_init__(self) -> None:
-        """Fill in letters that were left out."""
+        """Fill in letters and periods that were left out."""
+        turns = tuple(2 * np.pi if unit == "rad" else 0.0 for unit in self.q_units)
+        object.__setattr__(self, "periods", self.periods or turns)
         object.__setattr__(self, "letters", self.letters or _letters_by_unit(self.q_units))
         if self.nq != self.nv:
             object.__setattr__(self, "rate_letters", self.rate_letters or _letters_by_unit(self.v_units))
@@ -187,7 +213,7 @@ class Kind:
         """Reject a row whose parts do not have the sizes that `nq` and `nv` say."""
         for what, values, n in (
             ("neutral", self.neutral, self.nq), ("q_units", self.q_units, self.nq), ("v_units", self.v_units, self.nv),
-            ("letters", self.letters, self.nq),
+            ("letters", self.letters, self.nq), ("periods", self.periods, self.nq),
             ("rate_letters", self.rate_letters, self.nv if self.rate_letters or self.nq != self.nv else 0),
         ):  # fmt: skip
             if len(values) != n:
@@ -232,9 +258,11 @@ class Kind:
     def part(self, places: Sequence[int]) -> Kind:
         """The kind with some of its coordinates, each of which has a rate of its own; its functions stay."""
         some: dict[str, Any] = {
-            name: tuple(getattr(self, name)[k] for k in places) for name in ("neutral", "q_units", "v_units", "letters")
+            name: tuple(getattr(self, name)[k] for k in places)
+            for name in ("neutral", "q_units", "v_units", "letters", "periods")
         }
-        return replace(self, nq=len(places), nv=len(places), **some, rate_letters=())
+        reach = tuple(self.reach[k] for k in places) if self.reach else ()
+        return replace(self, nq=len(places), nv=len(places), **some, rate_letters=(), reach=reach)
 
     @property
     def title(self) -> str:
@@ -249,6 +277,8 @@ class Kind:
     @cached_property
     def rows(self) -> tuple[tuple[str, str], ...]:
         """Direction of each constraint row and unit of its residual: ("moment x", "rad"), ("force z", "m")."""
+        if self.row_names:
+            return self.row_names
         T = np.abs(np.asarray(self.T(np.array(self.neutral)), dtype=float))
         found = []
         for k in range(self.freedoms_removed):  # a row with a force in it has a length as residual
@@ -267,8 +297,8 @@ class Kind:
     def _digest(self) -> str:
         """Digest of a recorded kind: its name, its graphs, and all else that enters equations or their structure."""
         functions = {name: getattr(self, name) for name in FUNCTIONS_OF}
-        graphs = {name: f and graph_digest(f.graph) for name, f in functions.items()}
-        facts = (graphs, self.neutral, self.q_units, self.v_units, self.in_plane, self.motions)
+        graphs = {name: isinstance(f, RecordedFunction) and graph_digest(f.graph) for name, f in functions.items()}
+        facts = (graphs, self.neutral, self.q_units, self.v_units, self.in_plane, self.motions, self.periods)
         h = hashlib.sha256(repr(facts).encode())
         if self.unmoved is not None:
             sample = np.random.default_rng(0).standard_normal((6, 6))
@@ -490,11 +520,92 @@ FREE = Kind(
 
 screw_kind = cache(_screw_kind)
 
+
+def _along(curve: Curve, turns: bool) -> dict[str, RecordedFunction]:
+    """The functions of a joint along a curve, with arc length as its coordinate.
+
+    A child that `turns` has the curve's frame: its velocity along x is `sigma v`, its angular velocity `w v`. One that
+    does not keeps the axes of F.
+    """
+    import casadi as ca
+
+    if not turns:
+        curve = curve.plain
+    q, v, R, p = ca.SX.sym("q"), ca.SX.sym("v"), ca.SX.sym("R", 3, 3), ca.SX.sym("p", 3)
+    (r, axes), (dr, w) = curve.graph(q), curve.rates(q)
+    sigma = (axes[:, 0].T @ dr)[0]
+    S = stack(w, vector(sigma, 0, 0)) if turns else stack(np.zeros(3), dr)
+    force = stack(ca.SX.zeros(3, 2), ca.SX.eye(3)[:, 1:] if turns else axes[:, 1:])
+    moment = stack(ca.SX.eye(3), ca.vertcat(-(w / sigma).T, ca.SX.zeros(2, 3)) if turns else ca.SX.zeros(3, 3))
+    found: dict[str, Any] = {
+        "W": stack(ca.SX.zeros(3), vector(1 / sigma, 0, 0)) if turns else stack(ca.SX.zeros(3), dr / (dr.T @ dr)),
+        "E": axes.T, "r": r, "S": S, "bias": ca.jacobian(S, q) * v[0] ** 2, "T": beside(moment, force),
+    }  # fmt: skip
+    if not curve.why_unknown(turns):
+        s = curve.nearest(p, R[:, 0] if turns else None)
+        (r, axes), (dr, w) = curve.graph(s), curve.rates(s)
+        off = _no_turn(axes.T @ R if turns else R)
+        away = (axes.T @ (p - r))[1:]
+        found |= {"measure": s, "phi": stack(off, away)}
+    given = {"q": q, "v": v, "R": R, "p": p}
+    shapes = _shapes(1, 1)
+    return {
+        name: RecordedFunction(ca.Function(name, [given[x] for x in FUNCTIONS_OF[name]], [ca.densify(value)]), shape)
+        for name, shape in shapes.items()
+        if (value := found.get(name)) is not None
+    }
+
+
+ROWS_ALONG = tuple((name, "rad" if name.startswith("moment") else "m") for name in DIRECTIONS if name != "force x")
+
+
+def _curvilinear_kind(name: str, along: Callable[[], Curve], turns: bool, **known: Any) -> Kind:
+    """A row for a joint along a curve, which is made when one of the functions is called first."""
+    functions = cache(lambda: _along(along(), turns))
+
+    def of(what: str) -> Function:
+        def call(*x: Matrix) -> Any:
+            if what not in functions():
+                raise ModelError(along().why_unknown(turns))
+            return functions()[what](*x)
+
+        return call
+
+    return Kind(
+        name, 1, 1, (0.0,), E=of("E") if turns else None, r=of("r"), S=of("S"), bias=of("bias"), T=of("T"),
+        phi=of("phi"), plus=_add, measure=of("measure"), W=of("W"), q_units=("m",), v_units=("m/s",),
+        family="curvilinear", letters=(("s", "arc length"),), row_names=ROWS_ALONG, mark="bead",
+        shown_axes=(("child", 0),) if turns else (), **known,
+    )  # fmt: skip
+
+
+def curvilinear_kind(curve: Curve, turns: bool) -> Kind:
+    """Row of a joint along a curve."""
+    name = f"kind {turns}"
+    if name not in vars(curve):
+        vars(curve)[name] = _curvilinear_kind(
+            f"curvilinear({curve.name})", lambda: curve, turns, periods=(curve.length,) if curve.closed else (),
+            reach=() if curve.closed else ((0.0, curve.length),),
+            not_measured=curve.why_unknown(turns), track=curve.line,
+        )  # fmt: skip
+    found: Kind = vars(curve)[name]
+    return found
+
+
+@cache
+def _helix() -> Curve:
+    """The sample of a curve for the table."""
+    return curve(lambda u: [cos(u) - 1, sin(u), 0.3 * u], start=-60.0, stop=60.0, name="helix")
+
+
 TABLE: dict[str, Kind] = {
     kind.name: kind
-    for kind in (RIGID, REVOLUTE, PRISMATIC, screw_kind(0.1), UNIVERSAL, CYLINDRICAL, SPHERICAL, PLANAR, FREE)
-}
-"""Cardan's own kinds, the screw with a sample pitch."""
+    for kind in (
+        RIGID, REVOLUTE, PRISMATIC, screw_kind(0.1), UNIVERSAL, CYLINDRICAL, SPHERICAL, PLANAR, FREE,
+        _curvilinear_kind("curvilinear(helix)", _helix, True),
+    )
+}  # fmt: skip
+"""Cardan's own kinds, the screw with a sample pitch, the joint along a curve with a helix."""
 
 
 @dataclass(frozen=True)
@@ -643,6 +754,37 @@ class Planar(JointType):
         return _from_two_axes(owner, ("normal", z), ("x", unit_axis(owner, "x", self.x)))[:, [1, 2, 0]]
 
 
+@dataclass(frozen=True)
+class Curvilinear(JointType):
+    """Run along a `curve`; q is arc length from its beginning (m), v the speed (m/s).
+
+    A child that `turns` has x along the tangent and z as near to the curve's `up` as that allows, turned by its bank: a
+    car on a track. Otherwise it keeps its axes parallel to those of the joint frame: a bead whose turning does not
+    matter. The child's joint frame is on the curve; it does not coincide with the parent's where q is 0.
+    """
+
+    curve: Any = None
+    turns: bool = True
+
+    fields: ClassVar[Mapping[str, Field]] = {
+        "curve": Field("m", "the curve, by its name in the section `curves`", CURVE),
+        "turns": Field("1", "whether the child turns with the curve; true unless given", TRUTH, default=True),
+    }
+
+    def orientation(self, owner: str) -> np.ndarray:
+        """Of the joint frame; the curve is checked here, where the joint's name is known."""
+        if not isinstance(self.curve, Curve):
+            raise ModelError(f"{owner}: curve must be made by cd.curve(...), got {self.curve!r}")
+        if not isinstance(self.turns, bool | np.bool_):
+            raise ModelError(f"{owner}: turns must be True or False, got {self.turns!r}")
+        return np.eye(3)
+
+    @property
+    def kind(self) -> Kind:
+        """Row of the joint table for this curve."""
+        return curvilinear_kind(self.curve, bool(self.turns))
+
+
 class Free(JointType):
     """Six freedoms; q is position (m) then quaternion, v the twist (rad/s, m/s) in child-frame components."""
 
@@ -651,7 +793,7 @@ class Free(JointType):
 
 OWN_TYPES: dict[str, type[JointType]] = {
     type.__name__.lower(): type
-    for type in (Rigid, Revolute, Prismatic, Cylindrical, Screw, Universal, Spherical, Planar, Free)
+    for type in (Rigid, Revolute, Prismatic, Cylindrical, Screw, Universal, Spherical, Planar, Free, Curvilinear)
 }
 """Cardan's own joint types by their names in files."""
 ADDED_TYPES: dict[str, type[JointType]] = {}
@@ -717,7 +859,7 @@ def _reversed_kind(kind: Kind) -> Kind:
         assert kind.r is not None
         return -(kind.r(q) if kind.E is None else kind.E(q) @ kind.r(q))
 
-    bias, turn = kind.bias, kind.E
+    bias, turn, W = kind.bias, kind.E, kind.W
     return Kind(
         f"reversed {kind.name}", kind.nq, kind.nv, kind.neutral,
         E=None if turn is None else lambda q: turn(q).T,
@@ -729,14 +871,9 @@ def _reversed_kind(kind: Kind) -> Kind:
         plus=kind.plus, q_units=kind.q_units, v_units=kind.v_units, reverses=kind,
         mark=kind.mark, shown_axes=kind.shown_axes, slides=kind.slides, family=kind.family, letters=kind.letters,
         rate_letters=kind.rate_letters, in_plane=kind.in_plane, unmoved=kind.unmoved, motions=kind.motions,
+        periods=kind.periods, not_measured=kind.not_measured, track=kind.track, reach=kind.reach,
+        row_names=kind.row_names, W=None if W is None else lambda q: -(X_FM(q).inverse.T @ as_graph(W(q), q)),
     )  # fmt: skip
-
-
-FUNCTIONS_OF: dict[str, tuple[str, ...]] = {
-    "E": ("q",), "r": ("q",), "S": ("q",), "bias": ("q", "v"), "T": ("q",), "phi": ("R", "p"), "plus": ("q", "v"),
-    "measure": ("R", "p"),
-}  # fmt: skip
-"""The functions of a kind and their arguments."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -752,20 +889,25 @@ class RecordedFunction:
         return value if any(map(is_symbol, args)) else np.array(value, dtype=float).reshape(self.shape)
 
 
+def _shapes(nq: int, nv: int) -> dict[str, tuple[int, ...]]:
+    """Shapes of the results of the functions of a kind."""
+    return {
+        "E": (3, 3), "r": (3,), "S": (6, nv), "bias": (6,), "T": (6, 6 - nv), "phi": (6 - nv,), "plus": (nq,),
+        "measure": (nq,), "W": (6, nv),
+    }  # fmt: skip
+
+
 def _graphs(kind: Kind) -> dict[str, Any]:
     """The functions of a user's kind, each run on symbols. Reject one that fails, or gives another graph each time."""
     import casadi as ca
 
     nq, nv = kind.nq, kind.nv
     symbols = {"q": ca.SX.sym("q", nq), "v": ca.SX.sym("v", nv), "R": ca.SX.sym("R", 3, 3), "p": ca.SX.sym("p", 3)}
-    shapes: dict[str, tuple[int, ...]] = {
-        "E": (3, 3), "r": (3,), "S": (6, nv), "bias": (6,), "T": (6, 6 - nv), "phi": (6 - nv,), "plus": (nq,),
-        "measure": (nq,),
-    }  # fmt: skip
+    shapes = _shapes(nq, nv)
     found = {}
     for name, arguments in FUNCTIONS_OF.items():
         function, given, shape = getattr(kind, name), [symbols[x] for x in arguments], shapes[name]
-        if function is None:
+        if function is None or (kind.not_measured and name in MEASURED):
             continue
         owner = f"joint kind {kind.name!r}: {name}"
         try:
@@ -804,9 +946,10 @@ def _check_mathematics(kind: Kind) -> None:
     given: dict[str, Any] = {"q": q, "v": v, "R": R, "p": p}
     found: dict[str, Any] = {"E": ca.SX.eye(3), "r": ca.SX(3, 1), "bias": ca.SX(6, 1)}
     for name, arguments in FUNCTIONS_OF.items():
-        if getattr(kind, name) is not None:
+        if getattr(kind, name) is not None and not (kind.not_measured and name in MEASURED):
             found[name] = ca.SX(getattr(kind, name)(*(given[x] for x in arguments)))
-    S, T, phi, qdot = found["S"], found["T"], found["phi"], configuration_rate(kind, q, v)
+    S, T, qdot = found["S"], found["T"], configuration_rate(kind, q, v)
+    phi, measured = found.get("phi", ca.SX(6 - kind.nv, 1)), found.get("measure", q)
     posed = ca.densify(ca.vertcat(ca.vec(found["E"].T), found["r"]))
     claims = {
         "E and r do not change with S(q) v": ca.jtimes(posed, q, qdot) - ca.substitute(moved, twist, ca.densify(S @ v)),
@@ -814,8 +957,11 @@ def _check_mathematics(kind: Kind) -> None:
         "T(q)^T S(q) is not zero": ca.vec(T.T @ S),
         "phi is not zero on the joint's motions": phi,
         "the rate of phi[k] is not T[:, k]^T times the velocity of M in F": ca.jtimes(phi, pose, moved) - T.T @ twist,
-        "measure does not give q back": found["measure"] - q,
+        "measure does not give q back": measured - q,
+        "W(q)^T S(q) is not 1": ca.vec(found["W"].T @ S - ca.SX.eye(kind.nv)) if kind.W is not None else ca.SX(0, 1),
     }
+    if kind.not_measured:
+        del claims["the rate of phi[k] is not T[:, k]^T times the velocity of M in F"]
     rng = np.random.default_rng(1)
     x = ca.Function("plus", [q, v], [found["plus"]])(kind.neutral, 0.1 * rng.standard_normal(kind.nv))
     errors = ca.Function("claims", [q, v, twist], [ca.substitute(claim, pose, posed) for claim in claims.values()])

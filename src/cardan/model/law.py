@@ -369,7 +369,7 @@ STICKING = ForceKind(
     },
 )  # fmt: skip
 CONTACT = ForceKind(
-    "contact", "bodies", _pushed, mark="element", lawful=_lawful_contact,
+    "contact", "bodies", _pushed, mark="contact", lawful=_lawful_contact,
     fields={
         "gap": Field("m, m/s", "the gap, m; then velocities of sliding in one or two directions, m/s", GAP),
         "coefficient": Field("1", "of friction", rule=NOT_NEGATIVE, default=None, letter="mu"),

@@ -254,7 +254,8 @@ class Model:
     def random_state(self, rng: np.random.Generator, *batch: int) -> tuple[np.ndarray, np.ndarray]:
         """Draw q (..., nq), any quaternion of unit length, and v (..., nv), for trials and tests.
 
-        Coordinates are within the limits of their joints, rates too; without limits from -pi to pi and normal.
+        Coordinates are within the limits of their joints, rates too, and on curves; without limits from -pi to pi and
+        normal.
         """
         if not isinstance(rng, np.random.Generator):
             raise InputError(f"random_state: rng must be a np.random.default_rng(seed), got {shown(rng)}")
@@ -268,9 +269,10 @@ class Model:
             data = self.joints[link.joint].data
             if link.kind.nq != 1:
                 continue
-            if data.lower is not None and data.upper is not None and np.isfinite(data.upper - data.lower):
-                share = (q[..., link.q] + np.pi) / (2 * np.pi)
-                q[..., link.q] = data.lower + (data.upper - data.lower) * share
+            low, high = link.kind.reach[0] if link.kind.reach else (None, None)
+            low, high = low if data.lower is None else data.lower, high if data.upper is None else data.upper
+            if low is not None and high is not None and np.isfinite(high - low):
+                q[..., link.q] = low + (high - low) * (q[..., link.q] + np.pi) / (2 * np.pi)
             if data.velocity is not None:
                 v[..., link.v] = np.clip(v[..., link.v], -data.velocity, data.velocity)
         return q, v

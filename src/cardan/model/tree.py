@@ -151,9 +151,7 @@ def notes_on_turns(joints: Sequence[Joint], cuts: Collection[int], forces: Seque
         f"{force.owner}: its joint {joints[force.on[0]].name!r} closes a loop, so that its angle is known within half "
         "a turn of zero only; name another joint of the loop in cut if it goes further"
         for force in forces
-        if force.depends_on_coordinates
-        and force.on[0] in cuts
-        and "rad" in force.part_of(joints[force.on[0]].kind).q_units
+        if force.depends_on_coordinates and force.on[0] in cuts and any(force.part_of(joints[force.on[0]].kind).periods)
     ]
 
 

@@ -18,6 +18,7 @@ from cardan.algebra.rotation import rotation_to_axis
 from cardan.errors import ModelError
 from cardan.functions.kinematics import body_poses
 from cardan.model.body import Body
+from cardan.model.curve import Curve
 from cardan.model.field import MOMENT_AND_FORCE
 from cardan.model.model import Model
 from cardan.model.pose import Pose
@@ -86,6 +87,7 @@ class DrawnJoint:
 
     `slides` tells that the child moves along the first axis, on a rail of the parent. `reach` has, along that axis,
     the least and largest coordinates, m, of the parent from its frame F and of the child from its frame M.
+    `track` are points (n, 3) of the parent, m, of a line along which the child runs.
     """
 
     name: str
@@ -97,6 +99,7 @@ class DrawnJoint:
     axes: tuple[JointAxis, ...]
     slides: bool
     reach: tuple[tuple[float, float], tuple[float, float]] = ((0.0, 0.0), (0.0, 0.0))
+    track: np.ndarray | None = None
 
     @property
     def holds(self) -> bool:
@@ -221,12 +224,19 @@ def geometry_of(model: Model) -> Geometry:
     spans = [_span(body, points) for body, points in zip(model.bodies, held, strict=True)]
     usual = [span for span in spans if span > 0] or [1.0]
     length = float(np.median(usual))
+    tracks = [Stroke(joint.parent, joint.track) for joint in joints if joint.track is not None]
+    for element in model.constraint_elements:
+        curves = [x for x in element.functions.values() if isinstance(x, Curve)]
+        tracks += [
+            Stroke(element.on[1], element.numbers["at2"] + curve.line() @ element.numbers["at2_rotation"].T)
+            for curve in curves
+        ]
     whole = max(_extent(model, held), max(usual))
     size = float(np.clip(SYMBOL * length, SMALLEST * whole, LARGEST * whole))
     joints = tuple(_with_reach(joint, held) for joint in joints)
     mass = sum(body.mass for body in model.bodies)
     shaped = {b for b, body in enumerate(model.bodies) if body.shapes} | ({GROUND} if model.ground_shapes else set())
-    strokes: list[Stroke] = []
+    strokes: list[Stroke] = [*tracks]
     plates: list[Plate] = []
     for b, (body, points) in enumerate(zip(model.bodies, held, strict=True)):
         light = body.mass < LIGHT * mass  # such as the frame of a sensor, whose inertia is a made-up number
@@ -284,9 +294,10 @@ def _joints(model: Model) -> tuple[DrawnJoint, ...]:
     for joint in model.joints:
         kind, sides = joint.kind, {"parent": (joint.parent, joint.at), "child": (joint.child, joint.child_at)}
         axes = tuple(JointAxis(sides[s][0], k, sides[s][1].rotation[:, k]) for s, k in kind.shown_axes)
+        track = None if kind.track is None else joint.at.position + kind.track() @ joint.at.rotation.T
         found.append(
             DrawnJoint(joint.name, kind.mark, joint.parent, joint.child, joint.at, joint.child_at, axes,
-                       kind.slides and bool(axes))
+                       kind.slides and bool(axes), track=track)
         )  # fmt: skip
     return tuple(found)
 
@@ -299,6 +310,8 @@ def _elements(model: Model) -> tuple[DrawnElement, ...]:
             joint = model.joints[force.on[0]]
             end = BodyPoint(joint.child, joint.child_at.position)
             found.append(DrawnElement(force.name, mark, (end,), force.on[0]))
+            continue
+        if mark == "contact":  # where it acts depends on the pose
             continue
         points = [given[name] for name in ("at", "at1", "at2") if name in given]
         on = force.on

@@ -17,6 +17,7 @@ from cardan.functions.constraints import undetermined_reactions
 from cardan.model.sight import require_axes
 from cardan.results.energy_balance import work
 from cardan.results.figure import COLOURS, FAINT, GREY, INK, WIDTH, FigureOutput, new_figure, owner_of, style
+from cardan.results.laws import held_intervals, what_happens
 from cardan.results.rounding import OF_FORCES, without_rounding, wrenches_without_rounding
 from cardan.results.trajectory.quantities import STATES, WRENCH
 from cardan.structure.redundancy import redundancy
@@ -36,6 +37,8 @@ class Panel:
     unit: str
     lines: dict[str, np.ndarray]
     log: bool = False
+    shaded: tuple[str, list[tuple[float, float]]] = ("", [])
+    """What holds in some intervals of time, s."""
 
     @property
     def label(self) -> str:
@@ -112,7 +115,7 @@ def _named(run: Trajectory, name: str, selection: Selection) -> list[Panel]:
             f"plot: {name!r} is neither a panel nor a quantity of the run{run._meant(name, PANELS)}"
         ) from None
     values = values.reshape(*run.valid.shape, -1)
-    found = {}
+    found, held = {}, held_intervals(run, name.rpartition(".")[0])
     for unit in dict.fromkeys(about.units):
         lines = {}
         for k, own in enumerate(about.units):
@@ -120,7 +123,7 @@ def _named(run: Trajectory, name: str, selection: Selection) -> list[Panel]:
                 label = about.labels[k] if about.labels else name
                 lines[label], shown = in_angle(values[..., k], unit, selection.angle)
         where = ", joint axes" if ".reaction_" in name else ""  # their x is seldom that of the ground
-        found[unit] = Panel(name + where, shown.replace("^2", "²"), lines)
+        found[unit] = Panel(name + where, shown.replace("^2", "²"), lines, shaded=held)
     return list(found.values())
 
 
@@ -404,6 +407,11 @@ def _draw_panel(at: Axes, run: Trajectory, panel: Panel, most: int) -> None:
             t, (low, middle, high) = _percentiles(times, rows)
             at.fill_between(t, low, high, color=colour, alpha=0.2, linewidth=0)
             at.plot(t, middle, label=name, **options)
+    word, intervals = panel.shaded
+    for start, end in intervals:
+        at.axvspan(start, end, color=FAINT, alpha=0.5, linewidth=0, zorder=0, gid="held")
+    if intervals:
+        at.text(0.995, 0.96, f"shaded: {word}", transform=at.transAxes, ha="right", va="top", fontsize=7, color=GREY)
     at.set_ylabel(_in_two_lines(panel.label))
     if panel.log and any(np.nanmax(values, initial=0.0) > 0 for values in panel.lines.values()):
         at.set_yscale("log")
@@ -470,7 +478,7 @@ def _mark_events(axes: list[Axes], run: Trajectory) -> None:
         top = axes[0].get_xaxis_transform()
         axes[0].plot(times, np.full(len(times), 1.0), "v", color=INK, markersize=3, transform=top, clip_on=False,
                      linestyle="none", gid="events")  # fmt: skip
-        names = ", ".join(dict.fromkeys(event.name for event in run.events))
+        names = ", ".join(dict.fromkeys(what_happens(run._model, event) for event in run.events))
         axes[0].set_title(f"▾ {names}", loc="left", fontsize=7.5, color=GREY)
         return
     for at in axes:
@@ -479,9 +487,10 @@ def _mark_events(axes: list[Axes], run: Trajectory) -> None:
     taken = -np.inf
     first, last = _span(run)
     for event in sorted(run.events, key=lambda event: event.time):
-        if (event.time - taken) / (last - first) > 0.012 * len(event.name) + 0.01:
+        name = what_happens(run._model, event)
+        if (event.time - taken) / (last - first) > 0.012 * len(name) + 0.01:
             over = axes[0].get_xaxis_transform()
-            axes[0].text(event.time, 1.03, event.name, transform=over, ha="center", fontsize=7.5, color=GREY)
+            axes[0].text(event.time, 1.03, name, transform=over, ha="center", fontsize=7.5, color=GREY)
             taken = event.time
 
 

@@ -45,6 +45,7 @@ from cardan.model.modes import has_modes, with_modes
 from cardan.model.parameter import STATE
 from cardan.model.values import batch, floats, number, one, shown
 from cardan.on_card import is_device_array
+from cardan.results.ends import warn_of_ends
 from cardan.results.energy_balance import EnergyBalance, energy_balance, warn_of_energy
 from cardan.results.failure import require_consistent, require_smooth_motions, warn_of_undefined_events, why
 from cardan.results.laws import law_statistics
@@ -442,6 +443,7 @@ class Job:
             done = f"interrupted after t = {t:g} s; what was computed until then is in error.partial"
             raise InterruptedRunError(f"simulation of {self.model.name!r} {done}", run, t)
         self._warn_of_accumulation(run)
+        warn_of_ends(run)
         if not failures.count or self.keep:
             return run
         first, t = failures.system, failures.t

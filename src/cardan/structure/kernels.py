@@ -17,6 +17,7 @@ from cardan.errors import CardanError, UnknownNameError, nearest, warn_outside
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity, Shape, climbs
 from cardan.formulation.registry import find_formulation
+from cardan.formulation.state_rates import state_rates
 from cardan.formulation.tree import TreeFormulation
 from cardan.machines.host_constant import HostConstant
 from cardan.machines.ufunc.kernel import Kernel, compile_program
@@ -252,6 +253,13 @@ def function_of(model: Model, q: Quantity) -> Any:
     return ca.Function(
         "quantity", [*symbols.values(), *free.values()], q.graph(written, symbols | free), [*symbols, *free], outputs
     )
+
+
+def rates_facts(model: Model) -> str:
+    """What tells the rates of a model's states from others; empty if it has no states."""
+    if not model.parameters.states:
+        return ""
+    return hashlib.sha256(function_of(model, state_rates(model)).serialize().encode()).hexdigest()
 
 
 def warn_of_straight_line(model: Model, name: str) -> None:

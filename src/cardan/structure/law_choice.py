@@ -364,7 +364,7 @@ def _forces(table: LawTable, problem: LawProblem, mode: np.ndarray, d: np.ndarra
         slope = A + pull[..., None] * slope
         step = _newton_step(left[:, :, None] * slope * unit[:, None, :] + shared, left * residual, unit)
         x = x - step
-        if (np.abs(step) <= 1e-15 * (1 + np.abs(x))).all():
+        if (np.abs(step) <= 1e-15 * np.abs(x).max(axis=1, keepdims=True)).all():
             break
     converged = (np.abs(step) <= 1e-9 * (np.abs(x).max(axis=1, initial=0.0)[:, None] + 1e-300)).all(axis=1)
     return x, solved & converged

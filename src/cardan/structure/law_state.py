@@ -272,7 +272,8 @@ class ModeLaws:
         else:
             second = choose(self.table, replace(problem, b=s.u + e * s.u))
             whole = second.x
-        return without_gain(s, first.x, whole), replace(second, found=first.found & second.found)
+        whole = np.where(second.found[:, None], whole, first.x)  # where no impulses fit the law there is no restitution
+        return without_gain(s, first.x, whole), replace(second, found=first.found)
 
     def _one_by_one(self, s: LawState, closed: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, Choice]:
         """Impacts one after the other by Newton's law: always of the gap that closes fastest, until none does."""

@@ -15,7 +15,7 @@ from cardan.formulation.tree import TreeFormulation
 from cardan.model.memory import KernelSlot
 from cardan.model.model import Model
 from cardan.structure.condition import warn_of_condition
-from cardan.structure.kernels import compile_quantity
+from cardan.structure.kernels import compile_quantity, rates_facts
 from cardan.structure.planarity import prepare
 from cardan.structure.redundancy import require_motion
 from cardan.structure.row_sets import ChoosingKernel, is_settled
@@ -60,7 +60,7 @@ def _with_rows(model: Model, formulation: Formulation, what: str, quantity: Call
         prepare(one, formulation)
         rows, tree_rows = kept_rows(one, formulation), kept_rows(one, SPATIAL)
         written = quantity(one, formulation, rows, tree_rows)
-        facts = f"{formulation.facts(one)} rows {rows} {tree_rows}"
+        facts = f"{formulation.facts(one)} rows {rows} {tree_rows} {rates_facts(one)}"
         return compile_quantity(one, written, facts, looped=False)
 
     def make() -> Any:

@@ -9,6 +9,9 @@ drives `tau` some are given and some are unknown. At rest `v` and `a` are zero. 
 the accelerations are those that the constraints ask for, nothing else accelerates.
 
 Constraint rows may be redundant: directions and multipliers come from a singular value decomposition of all rows.
+Variables with a rate are further unknowns `x`, and that these rates vanish, `xdot(q, v, p, t) = 0`, further equations,
+each times a weight that makes it as large as the forces.
+
 `W` are the directions in which coordinates that are not held can move, `Y` those in which neither constraints nor
 unknown drives do work. Both are orthonormal where lengths are measured by the mechanism's own (`D`, 1 for angles), so
 that `F = Y^T r`, in N m, is what is left of the forces, whatever the basis and the unit of length.
@@ -29,11 +32,12 @@ from cardan.formulation.dynamics import inverse_dynamics, parts_at, time_of, tim
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Inputs, Quantity, fixed, per_velocity, port_shape
 from cardan.formulation.spatial import SPATIAL
+from cardan.formulation.state_rates import state_rates
 from cardan.functions.derivatives import with_derivatives
 from cardan.model.memory import Slot
 from cardan.model.model import Model
 from cardan.structure.assemble import constraint_kernels
-from cardan.structure.kernels import time_argument, tree_kernel
+from cardan.structure.kernels import rates_facts, time_argument, tree_kernel
 from cardan.structure.rows import row_sizes
 
 RANK = 1e-9  # of the largest singular value of the rows: smaller ones are zero
@@ -109,6 +113,7 @@ class Task:
     """What is given and what is asked for. Arrays have one leading axis, that of the systems.
 
     `held` are the rates whose coordinates stay, `driven` those whose drives are unknown, `changes` the other unknowns.
+    The first of these are the variables with a rate, numbers `variables` among the free parameters.
     """
 
     owner: str
@@ -123,12 +128,14 @@ class Task:
     v: np.ndarray
     wrenches: np.ndarray
     p: np.ndarray
+    variables: tuple[int, ...]
+    weights: np.ndarray
+    """(n, variables) of the equations that their rates vanish."""
 
     def part(self, which: np.ndarray) -> Task:
         """The task of some of the systems."""
-        return replace(
-            self, tau=self.tau[which], v=self.v[which], wrenches=self.wrenches[which], p=self.p[which]
-        )  # fmt: skip
+        arrays = ("tau", "v", "wrenches", "p", "weights")
+        return replace(self, **{name: getattr(self, name)[which] for name in arrays})
 
     @property
     def has_rate_rows(self) -> bool:
@@ -229,8 +236,9 @@ def _moving(directions: Directions, held: tuple[int, ...], nl: int) -> np.ndarra
 class Point:
     """The balance of `n` systems at configurations `q` and unknowns `x`, and how it changes.
 
-    `force` (n, nv) is what is left: `r + J^T lam - tau`; `F` its part along `Y`. `A` are the derivatives of `F` along
-    the directions `W` and by `x`; `moves` (n, nv, columns) the displacement that belongs to each column of `A`.
+    `force` (n, nv) is what is left: `r + J^T lam - tau`; `F` its part along `Y`, then the rates of variables times
+    their weights. `A` are the derivatives of `F` along the directions `W` and by `x`; `moves` (n, nv, columns) the
+    displacement that belongs to each column of `A`.
     `P` (n, nv, nl) gives the smallest change of rates that changes `J v` as wanted; `size` is the largest force that
     acts, or that a unit displacement causes.
     """
@@ -321,17 +329,45 @@ def point_at(task: Task, q: np.ndarray, x: np.ndarray) -> Point:
     F = _times(Y, r)
     changes = [np.array([getattr(c, name) for c in task.changes]).T for name in ("q", "p", "v", "tau")]
     zero = np.zeros((W.shape[-1],))
-    dq, dv = _response(
+    dq, dv, dr = _response(
         parts, G, P,
         np.concatenate([W, np.broadcast_to(changes[0], (n, *changes[0].shape))], axis=-1) if task.changes else W,
         *(np.concatenate([np.zeros((c.shape[0], len(zero))), c], axis=-1) if task.changes else None
           for c in changes[1:]),
     )  # fmt: skip
-    acting = (r * D, force * D, tau * D, drives * D, dv * D[:, None])
+    acting = (r * D, force * D, tau * D, drives * D, dr * D[:, None])
     sizes = [np.abs(part).max(axis=tuple(range(1, part.ndim)), initial=0.0) for part in acting]
+    A = Y @ dr
+    if task.variables:
+        rate, slopes = variable_rates(task, model, q, v)
+        dp = np.concatenate([np.zeros((model.parameters.size, len(zero))), changes[1]], axis=1)
+        change = slopes["q"] @ dq + slopes["v"] @ dv + slopes[PARAMETERS] @ dp
+        F = np.concatenate([F, task.weights * rate], axis=1)
+        A = np.concatenate([A, task.weights[..., None] * change], axis=1)
     return Point(
-        task, q, x, v, a, lam, tau + drives, force, F, Y @ dv, dq, W, test.null, P, np.max(sizes, axis=0), parts
+        task, q, x, v, a, lam, tau + drives, force, F, A, dq, W, test.null, P, np.max(sizes, axis=0), parts
     )  # fmt: skip
+
+
+def variable_rates(task: Task, model: Model, q: np.ndarray, v: np.ndarray) -> tuple[np.ndarray, dict[str, np.ndarray]]:
+    """Rates (n, k) of the variables that are unknown, and their derivatives by `q`, `v` and the free parameters."""
+    states = task.model.parameters.states
+    written = replace(state_rates(task.model), name=f"state_rates {rates_facts(task.model)}")
+    rows = [states.index(k) for k in task.variables]
+    by, args = ("q", "v", PARAMETERS), (q, v, np.full(len(q), task.t))
+    found = with_derivatives(task.owner, model, by, "tangent", written, SPATIAL, args)
+    return found.value[:, rows], {name: D[:, rows] for name, D in found.by.items()}
+
+
+def weighted(task: Task, q: np.ndarray, x: np.ndarray) -> Task:
+    """The task with weights that make the equations of variables as large as those of forces, at configurations q."""
+    if not task.variables or not len(q):
+        return task
+    point, k = point_at(task, q, x), len(task.variables)
+    scale = np.concatenate([np.ones(point.n_directions), [c.size for c in task.changes]])
+    slopes = np.abs(point.A[:, -k:] * scale).max(axis=-1)
+    size = np.where(point.size > 0, point.size, 1.0)[:, None]
+    return replace(task, weights=size / np.where(np.isfinite(slopes) & (slopes > 0), slopes, 1.0))
 
 
 def part_of(point: Point, which: np.ndarray) -> Point:
@@ -365,8 +401,8 @@ def _rates(task: Task, model: Model, q: np.ndarray, x: np.ndarray, scale: np.nda
 def _response(
     parts: Parts, G: np.ndarray, P: np.ndarray, dq: np.ndarray, dp: np.ndarray | None, dv: np.ndarray | None,
     dtau: np.ndarray | None,
-) -> tuple[np.ndarray, np.ndarray]:  # fmt: skip
-    """Displacements and forces (n, nv, columns) that go with changes, the constraints kept at all levels."""
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:  # fmt: skip
+    """Displacements, rates and forces (n, nv, columns) that go with changes, the constraints kept at all levels."""
     moving, by_p = "v" in parts.by, dp is not None and PARAMETERS in parts.by
 
     def by_parameters(which: int) -> Any:
@@ -378,8 +414,8 @@ def _response(
         dv = np.zeros_like(dq) if dv is None else np.broadcast_to(dv, dq.shape)
         dv = dv - P @ (parts.J @ dv + parts.of(2, "q") @ dq + by_parameters(2))
         da = -P @ (parts.of(3, "q") @ dq + parts.of(3, "v") @ dv + by_parameters(3))
-        dr = dr + parts.of(0, "v") @ dv + parts.of(0, "a") @ da
-    return dq, dr
+        return dq, dv, dr + parts.of(0, "v") @ dv + parts.of(0, "a") @ da
+    return dq, np.zeros_like(dq), dr
 
 
 def _parts(task: Task, model: Model, q: np.ndarray, v: np.ndarray, a: np.ndarray, lam: np.ndarray) -> Parts:

@@ -18,7 +18,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.statics.balance import CLOSED, Change, Point, Task, displacement_sizes, length_of, moved, point_at
+from cardan.analysis.statics.balance import (
+    CLOSED,
+    Change,
+    Point,
+    Task,
+    displacement_sizes,
+    length_of,
+    moved,
+    point_at,
+    weighted,
+)
 from cardan.analysis.statics.equilibrium import ITERATIONS, TOLERANCE, Equilibrium, assembled, finished, model_found
 from cardan.analysis.statics.newton import FOUND, Search, search
 from cardan.analysis.statics.stability import SYMMETRIC, Stability, stability
@@ -580,7 +590,9 @@ def equilibrium_path(
     task = replace(task, p=_placed(task.p, firsts["p"]), tau=_placed(task.tau, firsts["tau"]))
     tolerance = number(owner, "tolerance", tolerance, above=0)
     count = np.zeros((1, len(task.changes)))
-    begin = search(task, assembled(task, start), count, tolerance, ITERATIONS, bool(stable))
+    closed_start = assembled(task, start)
+    task = weighted(task, closed_start, count)
+    begin = search(task, closed_start, count, tolerance, ITERATIONS, bool(stable))
     at_start = finished(task, begin, (), bool(stable), False)
     if not at_start.found:
         raise EquilibriumError(str(at_start.why).replace(f"{owner}:", f"{owner}: at the first value,", 1), at_start)

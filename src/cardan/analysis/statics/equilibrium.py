@@ -8,7 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cardan.analysis.statics.balance import CLOSED, Point, Task, closed, displacement_sizes, part_of, point_at
+from cardan.analysis.statics.balance import (
+    CLOSED,
+    Point,
+    Task,
+    closed,
+    displacement_sizes,
+    part_of,
+    point_at,
+    variable_rates,
+    weighted,
+)
 from cardan.analysis.statics.newton import FOUND, RAN_AWAY, STUCK, Search, elsewhere, search
 from cardan.analysis.statics.stability import Stability, stability
 from cardan.analysis.statics.task import SORTS, coordinates_of, read_task
@@ -33,6 +43,7 @@ if TYPE_CHECKING:
 TOLERANCE = 1e-10
 ITERATIONS = 200
 CONTRADICTION = 1e-7  # of the largest rate: constraints that are broken faster are not kept
+NOTABLE = 0.1  # of the forces left: more of a variable's rate, in the weights of the search, is told
 STEADY = 1e-8  # of the forces that act, times the largest rate: less drift is rounding
 
 
@@ -48,7 +59,7 @@ class Equilibrium:
         tau: drives (..., nv), given and found.
         t: time, s.
         multipliers: (..., nl) of the constraint rows `model.rows`; where these are redundant, the smallest.
-        unknowns: what was asked for in `solve_for`, by name, each (...).
+        unknowns: what was asked for in `solve_for`, and the variables with a rate, by name, each (...).
         held: names of the coordinates that were held.
         residual: largest force (...), N m or N, that is left in a direction that is open.
         iterations: (...) of Newton's method.
@@ -222,6 +233,8 @@ def equilibrium(
 ) -> Equilibrium:  # fmt: skip
     """Find the equilibrium or steady motion near a start, with its stability: `cd.Equilibrium`.
 
+    Variables with a rate (integrals of controllers, currents) are found, too: their rates vanish.
+
     Newton's method with exact derivatives, damped, along the constraints; all systems of a batch at once. It finds the
     equilibrium near the start, stable or not; `stable=True` goes down the potential energy to a stable one.
 
@@ -255,6 +268,7 @@ def equilibrium(
     unassembled: dict[int, str] = {}
     start = assembled(task, start, None if strict else unassembled)
     x = np.zeros((len(start), len(task.changes)))
+    task = weighted(task, start, x)
     found = search(task, start, x, tolerance, most, bool(stable))
     for again in range(1, whole(owner, "starts", starts)):
         left = np.flatnonzero(~_is_good(task, found, bool(stable)))
@@ -389,7 +403,8 @@ def _judged(point: Point | None, n: int, is_found: np.ndarray) -> Stability:
 
 def _left(point: Any) -> np.ndarray:
     """Forces (n, nv) along the tree's rates that nothing balances, neither constraints nor unknown drives."""
-    return -np.einsum("nij,nj->ni", point.Y, point.F) / displacement_sizes(point.task.model) ** 2
+    F = point.F[:, : point.Y.shape[2]]
+    return -np.einsum("nij,nj->ni", point.Y, F) / displacement_sizes(point.task.model) ** 2
 
 
 def _drift(point: Any) -> np.ndarray:
@@ -398,7 +413,12 @@ def _drift(point: Any) -> np.ndarray:
     P = point.P
     jerk = -P @ (parts.of(3, "q") @ v + parts.of(3, "v") @ a)
     rate = parts.of(0, "q") @ v + parts.of(0, "v") @ a + parts.of(0, "a") @ jerk
-    return np.asarray(np.abs(np.swapaxes(point.Y, 1, 2) @ rate).max(axis=(-2, -1), initial=0.0))
+    lost = np.swapaxes(point.Y, 1, 2) @ rate
+    if point.task.variables:
+        slopes = variable_rates(point.task, point.task.model_at(point.x), point.q, point.v)[1]
+        change = slopes["q"] @ v + slopes["v"] @ a
+        lost = np.concatenate([lost, point.task.weights[..., None] * change], axis=1)
+    return np.asarray(np.abs(lost).max(axis=(-2, -1), initial=0.0))
 
 
 def _given(task: Task, change: Any) -> np.ndarray:
@@ -433,6 +453,10 @@ def _failure(task: Task, found: Search, point: Any, i: int) -> str:
     left = _left(point)[i]
     if not np.isfinite(left).all():
         return f"{task.owner}: model {model.name!r}: forces are not finite at the start; look for nan and inf"
+    if task.variables and (found.outcome[i] != FOUND):
+        own = point.F[i, -len(task.variables) :]
+        if np.abs(own).max() > NOTABLE * np.abs(point.F[i, : -len(task.variables)]).max(initial=0.0):
+            return _unsettled(task, int(np.argmax(np.abs(own))), own / task.weights[i])
     where = _largest(model, left)
     reasons = {
         STUCK: f"no displacement reduces it any further, at {_place(model, found.q[i])}",
@@ -449,6 +473,17 @@ def _failure(task: Task, found: Search, point: Any, i: int) -> str:
         if undriven:
             hint += f"; the held {', '.join(map(repr, undriven))} have no drive unless solve_for names them"
     return f"{task.owner}: model {model.name!r} has no equilibrium there: {where} is left, and {reason}; {hint}"
+
+
+def _unsettled(task: Task, k: int, rates: np.ndarray) -> str:
+    """Why there is no equilibrium where the rate of a variable does not vanish."""
+    change = task.changes[k]
+    unit = f"{change.unit}/s" if change.unit else "1/s"
+    return (
+        f"{task.owner}: model {task.model.name!r} has no equilibrium there: variable {change.name!r} still changes by "
+        f"{rates[k]:.4g} {unit}, and nothing that is unknown brings its rate to zero: it is the integral of something "
+        "that is not zero at rest; begin elsewhere (q=), leave it out, or ask for what it depends on (solve_for=)"
+    )
 
 
 def _contradictions(point: Point) -> list[tuple[int, str]]:

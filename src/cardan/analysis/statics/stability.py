@@ -3,7 +3,8 @@
 Disturbances `z` obey `M z'' + D z' + K z = 0`. At rest, where the stiffness `K` is symmetric (forces have a potential)
 and nothing feeds energy in, every negative eigenvalue of `K` is an unstable direction, with damping and without
 (Kelvin and Tait; Chetaev), and a zero one a neutral direction. Else the
-eigenvalues `s` of the motion `exp(s t)` decide: unstable directions are those that grow.
+eigenvalues `s` of the motion `exp(s t)` decide: unstable directions are those that grow. So they do with variables `x`
+that have a rate: `M z'' + D z' + K z + L x = 0`, `x' = G_z z + G_w z' + G_x x`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from cardan.algebra.free_number import nominal
-from cardan.analysis.statics.balance import Point, displacement_sizes, point_at, resistance
+from cardan.analysis.statics.balance import Point, displacement_sizes, point_at, resistance, variable_rates
 from cardan.analysis.statics.large_balance import is_large_balance, large_balance
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.tree import RATES
@@ -42,8 +43,9 @@ def stability(point: Point) -> Stability:
     if task.is_symmetric:
         return judged(point)
     kept = tuple(sorted(set(task.held) & set(task.driven)))
-    given = replace(task, held=kept, driven=kept, changes=(), p=task.values(point.x), v=point.v, tau=point.tau)
-    return judged(point_at(given, point.q, np.zeros((len(point.q), 0))))
+    states = task.changes[: len(task.variables)]
+    given = replace(task, held=kept, driven=kept, changes=states, p=task.values(point.x), v=point.v, tau=point.tau)
+    return judged(point_at(given, point.q, np.zeros((len(point.q), len(states)))))
 
 
 def _inertia_and_damping(point: Point) -> tuple[np.ndarray, np.ndarray]:
@@ -87,7 +89,8 @@ def _turning(point: Point) -> np.ndarray:
 
 def judged(point: Point) -> Stability:
     """Stability at a point whose held coordinates are those that are driven."""
-    W, Y, K, n = point.W, point.Y, point.A[..., : point.n_directions], len(point.q)
+    W, Y, n = point.W, point.Y, len(point.q)
+    K = point.A[:, : Y.shape[-1], : point.n_directions]
     Yt = np.swapaxes(Y, 1, 2)
     M, D = (Yt @ part @ Y for part in _inertia_and_damping(point))
     D2 = displacement_sizes(point.task.model)[:, None] ** 2
@@ -101,7 +104,7 @@ def judged(point: Point) -> Stability:
     found = Stability(
         np.zeros(n, dtype=int),
         np.zeros(n, dtype=int),
-        np.full((n, k + Y.shape[-1]), np.nan + 0j),
+        np.full((n, k + Y.shape[-1] + len(point.task.variables)), np.nan + 0j),
         np.full((n, k), np.nan),
     )
     # columns of zeros fill up where a system has fewer directions than others
@@ -111,24 +114,56 @@ def judged(point: Point) -> Stability:
         w, y = np.flatnonzero(pattern[:k]), np.flatnonzero(pattern[k:])
         blocks = ((M, y, y), (D, y, y), (K, y, w), (C, w, w))
         own = tuple(B[which][:, rows][:, :, columns] for B, rows, columns in blocks)
-        _judge(found, which, at_rest[which], rate[which], own, Yt[which][:, y] @ (W / D2)[which][:, :, w])
+        along = Yt[which][:, y] @ (W / D2)[which][:, :, w]
+        states = None if not point.task.variables else _states_of(point, which, y, w)
+        _judge(found, which, at_rest[which], rate[which], own, along, states)
     return found
+
+
+@dataclass(frozen=True)
+class States:
+    """Parts `L`, `G_z`, `G_w`, `G_x` of the equations of variables with a rate, and the derivatives of all of `F`."""
+
+    L: np.ndarray
+    G_z: np.ndarray
+    G_w: np.ndarray
+    G_x: np.ndarray
+    whole: np.ndarray
+
+
+def _states_of(point: Point, which: np.ndarray, y: np.ndarray, w: np.ndarray) -> States:
+    """Those of systems with the same directions `y` of forces and `w` of displacements."""
+    task, k = point.task, point.n_directions
+    m = len(task.variables)
+    sizes = np.array([c.size for c in task.changes[:m]])
+    x = k + np.arange(m)
+    model, weights = task.model_at(point.x), task.weights[which][..., None]
+    by_rates = variable_rates(task, model, point.q, point.v)[1]["v"][which]
+    forces, rates = point.A[which][:, y], point.A[which][:, -m:]
+    scaled = np.concatenate([forces, rates], axis=1)
+    whole = np.concatenate([scaled[:, :, w], scaled[:, :, x] * sizes], axis=2)
+    return States(
+        forces[:, :, x], rates[:, :, w] / weights, by_rates @ point.Y[which][:, :, y], rates[:, :, x] / weights, whole
+    )
 
 
 def _judge(
     found: Stability, which: np.ndarray, at_rest: np.ndarray, rate: np.ndarray, equations: tuple[np.ndarray, ...],
-    along: np.ndarray,
+    along: np.ndarray, states: States | None,
 ) -> None:  # fmt: skip
     """Judge systems with equally many directions, and write the findings down."""
     M, D, K, C = equations
-    s = motions(M, D, K, C, along)
+    s = motions(M, D, K, C, along, states)
     found.eigenvalues[which, : s.shape[1]] = s
     gross = np.abs(M).max(axis=(1, 2), initial=0.0) * rate**2
     soft = SOFT * np.maximum(np.abs(K).max(axis=(1, 2), initial=0.0), gross)[:, None]
     largest = np.maximum(np.nanmax(np.abs(s), axis=1, initial=0.0), rate)[:, None]
     unstable = (s.real > STILL * largest).sum(axis=1)
     neutral = K.shape[2] - (np.linalg.svd(K, compute_uv=False) > soft).sum(axis=1)
-    if K.shape[1] == K.shape[2]:
+    if states is not None:
+        sizes = np.linalg.svd(states.whole, compute_uv=False)
+        neutral = states.whole.shape[2] - (sizes > SOFT * np.maximum(sizes[:, :1], soft / SOFT)).sum(axis=1)
+    elif K.shape[1] == K.shape[2]:
         own = np.linalg.eigvalsh((K + _turned(K)) / 2)
         found.stiffness[which, : own.shape[1]] = own
         skew = np.abs(K - _turned(K)).max(axis=(1, 2), initial=0.0)[:, None]
@@ -144,28 +179,36 @@ def _turned(A: np.ndarray) -> np.ndarray:
     return np.swapaxes(A, 1, 2)
 
 
-def motions(M: np.ndarray, D: np.ndarray, K: np.ndarray, C: np.ndarray, along: np.ndarray) -> np.ndarray:
+def motions(
+    M: np.ndarray, D: np.ndarray, K: np.ndarray, C: np.ndarray, along: np.ndarray, states: States | None = None
+) -> np.ndarray:
     """Eigenvalues `s` (n, k), 1/s, of `z' = along^T w + C z`, `M w' + D w + K z = 0`; largest real part first.
 
-    Freedoms without inertia have none: NaN.
+    With `states` those of the equations above. Freedoms without inertia have none: NaN.
     """
     n, y, w = K.shape
-    found = np.full((n, w + y), np.nan + 0j)
-    if w + y == 0:
+    m = 0 if states is None else states.G_x.shape[1]
+    size, own = w + y + m, slice(w, w + y)
+    found = np.full((n, size), np.nan + 0j)
+    if size == 0:
         return found
-    left = np.zeros((n, w + y, w + y))
-    left[:, :w, :w], left[:, :w, w:], left[:, w:, :w], left[:, w:, w:] = C, _turned(along), -K, -D
+    left = np.zeros((n, size, size))
+    left[:, :w, :w], left[:, :w, own], left[:, own, :w], left[:, own, own] = C, _turned(along), -K, -D
+    if states is not None:
+        rest = slice(w + y, size)
+        left[:, own, rest], left[:, rest, rest] = -states.L, states.G_x
+        left[:, rest, :w], left[:, rest, own] = states.G_z, states.G_w
     heavy = np.ones(n, dtype=bool)
     if y:
         inertia = np.linalg.eigvalsh((M + _turned(M)) / 2)
         heavy = inertia[:, 0] > 1e-12 * inertia[:, -1]
-        left[heavy, w:] = np.linalg.solve(M[heavy], left[heavy, w:])
+        left[heavy, own] = np.linalg.solve(M[heavy], left[heavy, own])
     found[heavy] = np.linalg.eigvals(left[heavy])
     for i in np.flatnonzero(~heavy):
         from scipy.linalg import eigvals
 
-        right = np.eye(w + y)
-        right[w:, w:] = M[i]
+        right = np.eye(size)
+        right[own, own] = M[i]
         s, below = eigvals(left[i], right, homogeneous_eigvals=True)
         finite = np.abs(below) > 1e-12 * np.abs(s)
         found[i, : finite.sum()] = s[finite] / below[finite]

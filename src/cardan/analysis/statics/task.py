@@ -11,6 +11,7 @@ import numpy as np
 from cardan.analysis.statics.balance import Change, Task
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation.formulation import Formulation
+from cardan.formulation.state_rates import answers_read
 from cardan.model.joint import NUMBERED
 from cardan.model.model import Model
 from cardan.model.named_state import coordinates_by_name
@@ -170,7 +171,11 @@ def read_task(
         raise InputError(
             f"{owner}: the first argument is a model, got {shown(model)}; a Mechanism is built with build()"
         )
-    model.require_no_laws(owner, "with them equilibria are a set, not points; cd.simulate finds where it comes to rest")
+    model.require_no_laws(
+        owner,
+        "with them equilibria are a set, not points; cd.simulate finds where it comes to rest, and stops with a "
+        "stiffness and friction without stick=True have equilibria",
+    )
     found = formulation_of(model, formulation)
     start = start_of(owner, model, q)
     drives, _ = along_rates(owner, "tau", model, tau)
@@ -183,6 +188,15 @@ def read_task(
     changes = [
         c for name in names_of(owner, "solve_for", solve_for) for c in change_of(owner, "solve_for", model, name)
     ]
+    _require_no_samples(owner, model, changes)
+    if read := answers_read(model):
+        raise InputError(
+            f"{owner}: the rate of a variable of model {model.name!r} reads {read[0].told}, which is known of motions "
+            "only; leave it out of the mechanism, or find where it comes to rest with cd.simulate"
+        )
+    variables = [x.name for x in model.variables if x.is_state]
+    states = [c for name in variables for c in _parameter_changes(owner, "solve_for", model, name, None)]
+    changes = [*states, *(c for c in changes if c.name not in [state.name for state in states])]
     drives_asked = {int(np.flatnonzero(c.tau)[0]) for c in changes if c.tau.any()}
     rates_asked = {int(np.flatnonzero(c.v)[0]) for c in changes if c.v.any()}
     if any(c.q.any() for c in changes):
@@ -209,8 +223,21 @@ def read_task(
     task = Task(
         owner, model.unbound, found, number(owner, "t", t, "of seconds"), tuple(sorted(held)), tuple(sorted(driven)),
         others, bool(moving or rates_asked or motions), drives, flat(given, 1), flat(loads, 2), flat(values, 1),
+        tuple(int(np.flatnonzero(c.p)[0]) for c in states), np.ones((int(np.prod(shape)), len(states))),
     )  # fmt: skip
     return task, flat(start, 1), shape
+
+
+def _require_no_samples(owner: str, model: Model, changes: list[Change]) -> None:
+    """Refuse sampled controllers whose held efforts are not unknowns: at rest they are not what they happen to be."""
+    asked = {c.name.partition("[")[0] for c in changes if c.p.any()}
+    for controller in model.controllers:
+        if controller.every and controller.output not in asked:
+            raise InputError(
+                f"{owner}: {controller.owner} is sampled every {controller.every:g} s, and its efforts are held until "
+                f"the next sample; ask for those that hold the mechanism, solve_for=[{controller.output!r}], or make "
+                "it continuous, without every="
+            )
 
 
 def _require_whole_quaternions(owner: str, model: Model, held: set[int]) -> None:

@@ -39,6 +39,7 @@ for (const layer of Object.keys(ABOUT.layers)) {
 }
 for (const id of ["forces", "moments"]) byId(id).oninput = () => { scene.layers[id] = byId(id).checked; tellKey(); soon(); };
 byId("arrows").addEventListener("input", () => tellKey());
+if (scene.runs.some((run) => run.contacts)) byId("forced").textContent = "reaction and contact forces";
 byId("arrowed").hidden = scene.runs.every((run) => !run.reactions);
 
 // What the picture's lengths mean: squares of the grid, arrows.
@@ -84,9 +85,17 @@ if (scene.runs.length > 1) {
 }
 
 // Events on the time line.
+const LISTED = 500; // events
 function markEvents() {
-  const span = scene.last() - scene.first() || 1;
-  byId("marks").replaceChildren(...eventsNow().map(({ name, time }) => {
+  const span = scene.last() - scene.first() || 1, events = eventsNow();
+  byId("events").hidden = !events.length;
+  byId("eventlist").replaceChildren(...events.slice(0, LISTED).map(({ name, time }) => {
+    const line = document.createElement("button");
+    line.textContent = `${time.toFixed(places)} s  ${name}`;
+    line.onclick = () => seek(time);
+    return line;
+  }), ...(events.length > LISTED ? [`and ${events.length - LISTED} more`] : []));
+  byId("marks").replaceChildren(...events.map(({ name, time }) => {
     const mark = document.createElement("button");
     mark.title = `${name}, ${shortly(time)} s`;
     mark.setAttribute("aria-label", `event ${mark.title}`);

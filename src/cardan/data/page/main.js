@@ -11,7 +11,7 @@ const css = (name) => getComputedStyle(root).getPropertyValue(name).trim();
 const rgb = (name) => [1, 3, 5].map((k) => parseInt(css(name).slice(k, k + 2), 16) / 255);
 let paint = {};
 function readColours() {
-  paint = { back: rgb("--stage"), ground: rgb("--floor"), grid: rgb("--grid"), ink: rgb("--ink"), rule: css("--rule"), soft: css("--soft"), mark: css("--mark") };
+  paint = { back: rgb("--stage"), ground: rgb("--floor"), grid: rgb("--grid"), ink: rgb("--ink"), rule: css("--rule"), soft: css("--soft"), mark: css("--mark"), held: css("--held") };
 }
 readColours();
 
@@ -83,8 +83,8 @@ byId("pace").oninput = () => { // to the next round number, if it is near
 byId("speed").oninput = () => { if (speed() > 0) byId("pace").value = Math.log10(speed()); };
 
 // A state that somebody else computes is shown until the run plays again or is sought in.
-function showState(t, poses) {
-  scene.leading().state = poses;
+function showState(t, poses, touching = null) {
+  Object.assign(scene.leading(), { state: poses, touching });
   clock.state = t;
   if (clock.playing) play(false);
   soon();
@@ -96,7 +96,7 @@ function showPull(from, to) { // a line between two points, ground axes; null hi
 }
 function endState() {
   if (clock.state === undefined) return;
-  for (const run of scene.runs) run.state = null;
+  for (const run of scene.runs) run.state = run.touching = null;
   clock.state = undefined;
 }
 

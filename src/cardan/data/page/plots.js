@@ -12,7 +12,7 @@ function makePlots(scene, box, chooser, colours, seek) {
   for (const [key, { title, unit }] of known) {
     const [name] = title.split(": "), owner = name.includes(".") ? name.slice(0, name.lastIndexOf(".")) : "mechanism";
     if (!groups.has(owner)) groups.set(owner, Object.assign(document.createElement("optgroup"), { label: owner }));
-    const option = new Option(`${name}, ${unit}`, key);
+    const option = new Option(unit ? `${name}, ${unit}` : name, key);
     option.title = title;
     groups.get(owner).append(option);
   }
@@ -41,6 +41,7 @@ function makePlots(scene, box, chooser, colours, seek) {
       plot.numbers.push(label.querySelector("b"));
       element.querySelector(".legend").append(label);
     });
+    if (about.shaded[1].length) element.querySelector(".legend").append(Object.assign(document.createElement("small"), { textContent: `shaded: ${about.shaded[0]}` }));
     element.querySelector(".close").onclick = () => { plots.splice(plots.indexOf(plot), 1); element.remove(); };
     const area = element.querySelector(".area");
     const seekTo = (event) => {
@@ -55,7 +56,7 @@ function makePlots(scene, box, chooser, colours, seek) {
     tell();
   }
 
-  const runsOf = (plot) => scene.runs.filter((run) => run.shown).flatMap((run) => run.plots.filter(({ key }) => key === plot.key).map(({ series, first }) => ({ run, series, first })));
+  const runsOf = (plot) => scene.runs.filter((run) => run.shown).flatMap((run) => run.plots.filter(({ key }) => key === plot.key).map(({ series, first, shaded }) => ({ run, series, first, shaded })));
 
   function drawOne(plot) {
     const canvas = plot.element.querySelector("canvas"), { width, height } = canvas.getBoundingClientRect();
@@ -82,6 +83,8 @@ function makePlots(scene, box, chooser, colours, seek) {
     const X = (t) => MARGIN.left + ((t - from) / (to - from || 1)) * (width - MARGIN.left - MARGIN.right);
     const Y = (y) => height - MARGIN.bottom - ((y - low) / (high - low)) * (height - MARGIN.bottom - MARGIN.top);
     const rule = (x1, y1, x2, y2) => { ink.beginPath(); ink.moveTo(x1, y1); ink.lineTo(x2, y2); ink.stroke(); };
+    ink.fillStyle = paint.held;
+    for (const [start, end] of shown[0]?.shaded[1] ?? []) ink.fillRect(X(start), MARGIN.top, Math.max(X(end) - X(start), 1), height - MARGIN.bottom - MARGIN.top);
     ink.font = "11px system-ui, sans-serif";
     ink.strokeStyle = paint.rule;
     ink.fillStyle = paint.soft;

@@ -1,10 +1,11 @@
 // What is shown: machines (the solids of a model), and runs, each the motion of a machine. Entries of a machine are its
-// bodies, the ground, spans (solids that stretch between points), and a force and a moment for each joint.
+// bodies, the ground, spans (solids that stretch between points), a force and a moment of each joint, and a force of
+// each contact.
 function makeScene(about, arrays) {
   const OVER = new Set(["forces", "moments"]);
   const machines = about.machines.map((machine, k) => {
     const bodies = machine.bodies.length, ground = bodies, spans = bodies + 1, wrenches = spans + machine.spans.length;
-    const entries = wrenches + 2 * machine.joints.length, solids = [];
+    const touches = wrenches + 2 * machine.joints.length, entries = touches + machine.contacts.length, solids = [];
     const vertices = arrays["vertices" + k].values, triangles = arrays["triangles" + k].values;
     let v = 0, t = 0;
     for (const [entry, layer, corners, faces, colour, opacity, low, step] of machine.parts) {
@@ -14,14 +15,16 @@ function makeScene(about, arrays) {
       const solid = { ...own, entry, layer, colour, opacity, clear: opacity < 1 };
       if (!OVER.has(layer)) solids.push(solid);
       else machine.joints.forEach((_, j) => solids.push({ ...solid, entry: wrenches + 2 * j + (layer === "moments" ? 1 : 0) }));
+      if (layer === "forces") machine.contacts.forEach((_, c) => solids.push({ ...solid, entry: touches + c }));
     }
     for (const solid of solids) solid.box = boxOf(solid.position);
-    return { ...machine, bodies, names: machine.bodies, ground, spans, spanList: machine.spans, wrenches, entries, stride: 2 + 3 * entries, solids };
+    return { ...machine, bodies, names: machine.bodies, ground, spans, spanList: machine.spans, wrenches, touches, entries, stride: 2 + 3 * entries, solids };
   });
   const runs = about.runs.map((run, k) => ({
     ...run, machine: machines[run.machine], shown: about.alone === null || k === about.alone, state: null,
     time: new Series(arrays["time" + k]), poses: new Series(arrays["poses" + k]),
     reactions: arrays["reactions" + k] ? new Series(arrays["reactions" + k]) : null,
+    contacts: arrays["contacts" + k] ? new Series(arrays["contacts" + k]) : null,
     plots: run.plots,
   }));
   runs.forEach((run, k) => { // some curves are columns of the poses or reactions
@@ -81,6 +84,11 @@ function makeScene(about, arrays) {
           const way = run.reactions && !P && scene.layers[layer] ? [0, 1, 2].map((i) => arrows[layer] * between(run.reactions, column + i, at)) : [0, 0, 0];
           stretch(m, o, from, way.every(Number.isFinite) ? way : [0, 0, 0], false, 7 * about.view.size);
         }
+      });
+      machine.contacts.forEach((_, c) => {
+        const now = [0, 1, 2, 3, 4, 5].map((i) => (run.contacts && !P ? between(run.contacts, 6 * c + i, at) : run.touching?.[6 * c + i] ?? 0));
+        const shown = scene.layers.forces && now.every(Number.isFinite);
+        stretch(m, entryAt(run, machine.touches + c), shown ? now.slice(0, 3) : [0, 0, 0], shown ? times(arrows.forces, now.slice(3)) : [0, 0, 0], false, 7 * about.view.size);
       });
     }
   };

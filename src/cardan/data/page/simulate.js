@@ -111,22 +111,37 @@ async function startSimulation(about, section) {
   const values = (list) => list.map((one) => one.value);
   const say = (message) => (status.textContent = message || (about.sliders.some((one, k) => one.moves && one.value !== sliders[k].value) ? about.drawn : ""));
 
+  // Values that cannot be had leave the mechanism, and the sliders, as they were.
+  const every = [...sliders, ...starts, ...rates];
+  let accepted = values(every);
+  function answered(refusal) {
+    if (refusal) every.forEach((one, k) => one.set(accepted[k]));
+    else accepted = values(every);
+    say(refusal);
+    show();
+  }
+
   function restarted() {
     state.active = true;
-    say(simulator.set(values(sliders), values(starts), values(rates)));
-    show();
+    answered(simulator.set(values(sliders), values(starts), values(rates)));
   }
 
   function changed() {
     if (!state.active || simulator.state().t === about.start.t) return restarted();
-    say(simulator.change(values(sliders)));
-    show();
+    answered(simulator.change(values(sliders)));
+  }
+
+  // Points and forces of contacts, as the scene has them.
+  function touchingNow() {
+    const found = new Array(6 * scene.leading().machine.contacts.length).fill(0), now = simulator.touching();
+    about.touches.forEach((c, k) => { for (let i = 0; i < 6; i++) found[6 * c + i] = now[6 * k + i]; });
+    return found;
   }
 
   let read = 0;
   function show() {
     const now = simulator.state(), { t } = now, quantities = simulator.quantities();
-    showState(t, simulator.poses());
+    showState(t, simulator.poses(), touchingNow());
     strip.add(now, quantities);
     if ((state.playing || state.pull) && performance.now() - read < 100) return;
     read = performance.now();
@@ -202,7 +217,8 @@ async function startSimulation(about, section) {
     start({ body, point, world }) {
       if (!simulator.pulls || !state.active || clock.state === undefined) return false;
       const playing = state.playing;
-      state.pull = { ...simulator.springFor(body, point, about.size), target: world };
+      const { low, high } = scene.extent(GROUND_AXES, false);
+      state.pull = { ...simulator.springFor(body, point, Math.max(about.size, size(minus(high, low)) / 2)), target: world };
       if (!playing) go();
       return true;
     },

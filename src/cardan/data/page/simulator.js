@@ -26,10 +26,10 @@ async function makeSimulator(about) {
   const pulls = "body" in about.pull; // large trees have no spring for the pointer
   const zeros = () => Object.fromEntries(about.programs.march.outputs.map(([name, size]) => [name, new Float64Array(size)]));
   // Of steps of fixed length: `step`, s, counted from `origin`. `aim` is the time that the clock asked for.
+  let force = about.laws.map(() => 0); // of each row with a law in the last step
   let step = about.step, origin, aim, state, shown, nearStart = { ...first };
   const elements = [...new Set(about.laws.map(({ element }) => element))]
     .map((name) => ({ name, rows: about.laws.flatMap(({ element }, k) => (element === name ? [k] : [])) }));
-  let force; // of each row with a law in the last step
   let due = []; // times of the next samples, s, by update
 
   function begin(t, q, v) {
@@ -47,7 +47,7 @@ async function makeSimulator(about) {
     settle();
     about.updates.forEach((update, k) => {
       if (state.t[0] < due[k].t) return;
-      p.set(programs[update.program]({ t: state.t, q: state.q, v: state.v, p }).next);
+      p.set(programs[update.program]({ t: state.t, q: state.q, v: state.v, tau, p }).next);
       due[k] = { t: about.start.t + update.every * (due[k].count + 1), count: due[k].count + 1 };
     });
     origin = state.t[0];
@@ -62,7 +62,7 @@ async function makeSimulator(about) {
 
   function look() {
     settle();
-    shown = programs.show({ q: state.q, v: state.v, t: state.t, p });
+    shown = programs.show({ q: state.q, v: state.v, t: state.t, p, x: force });
   }
 
   // A gap that the state closes too far, as a sentence; less than `before` it may be closed already.
@@ -261,7 +261,7 @@ async function makeSimulator(about) {
       if (held.length) does = holds ? "holds" : "open";
       else if (gaps.length && closed === undefined) does = "open";
       else if (!slides.length) does = gaps.length > 1 ? about.laws[closed].row : "closed";
-      const told = does === "open" ? [] : gaps.length ? [size(gaps), ...(slides.length ? [size(slides)] : [])] : rows.length > 2 ? [] : [force[first]];
+      const told = does === "open" ? [] : gaps.length ? [size(gaps), ...(slides.length ? [size(slides)] : [])] : rows.length > 1 ? [] : [force[first]];
       return { name, does, forces: told, unit: about.laws[first].force };
     });
   }
@@ -277,6 +277,7 @@ async function makeSimulator(about) {
       sample();
     },
     poses: () => shown.poses,
+    touching: () => shown.touching,
     quantities() {
       const { kinetic: [kinetic], potential: [potential], gap: [gap] } = shown;
       return { kinetic: kinetic > 1e-12 * Math.abs(potential) ? kinetic : 0, potential, energy: kinetic + potential, gap };

@@ -19,7 +19,7 @@ from cardan.formulation.tree import PLUS
 from cardan.integrate.alpha import step as text
 from cardan.integrate.alpha.step import CONTROL, AlphaEquations, AlphaPoint, AlphaState, NewtonEquations, NewtonUnknowns
 from cardan.integrate.integrators import Request
-from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels, Layout, layout_of, rates_facts
+from cardan.integrate.kernel import MANY_STEPS, Given, IntegratorKernels, Layout, layout_of
 from cardan.integrate.stepper import BatchStepper, Outcome, States
 from cardan.lazy import cached_property
 from cardan.machines.ufunc.kernel import Kernel
@@ -30,7 +30,7 @@ from cardan.program.program import Port
 from cardan.program.values import Writer
 from cardan.structure.assemble import opened
 from cardan.structure.formulation import formulation_of
-from cardan.structure.kernels import function_of
+from cardan.structure.kernels import function_of, rates_facts
 
 UNROLLED = 3_000  # instructions of Newton's equations past which they are solved in a separate part
 

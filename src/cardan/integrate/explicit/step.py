@@ -31,12 +31,12 @@ from cardan.formulation.state_rates import answers_read, state_rates
 from cardan.formulation.tree import PLUS, RATES
 from cardan.integrate.events import crossing
 from cardan.integrate.explicit.tableau import Tableau
-from cardan.integrate.kernel import Given, rates_facts
+from cardan.integrate.kernel import Given
 from cardan.integrate.stepper import STRETCH, Outcome
 from cardan.model.model import Model
 from cardan.model.modes import has_modes
 from cardan.model.sight import Sight
-from cardan.structure.kernels import function_of, is_large, tree_quantity
+from cardan.structure.kernels import function_of, is_large, rates_facts, tree_quantity
 from cardan.structure.large import is_divided, large_schedules, usual_independence
 from cardan.structure.projection import Projection
 from cardan.structure.rows import independent_rows, kept_rows, usual_key

@@ -36,7 +36,7 @@ from cardan.formulation.modes import law_forces, mode_equations, modes_of
 from cardan.formulation.quantity import Inputs, Quantity, Shape, fixed
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.state_rates import answers_read, rates_of_states, state_rates
-from cardan.integrate.kernel import EVENT_KERNELS, Layout, at_states, layout_of, rates_facts
+from cardan.integrate.kernel import EVENT_KERNELS, Layout, at_states, layout_of
 from cardan.integrate.whole import Columns
 from cardan.machines.ufunc.kernel import Kernel
 from cardan.model.memory import Slot
@@ -49,6 +49,7 @@ from cardan.structure.kernels import (
     compile_quantity,
     function_of,
     kernel_of,
+    rates_facts,
     symbolic,
     tree_quantity,
     warn_of_straight_line,

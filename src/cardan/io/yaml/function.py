@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from cardan.errors import ModelError
 from cardan.io.yaml.expression import (
     CONSTANTS,
@@ -38,7 +40,8 @@ from cardan.lookup import LOOKUP, SOURCE, called_functions, kind_of, label_of
 from cardan.model.body import Joint
 from cardan.model.constraint import Constraint
 from cardan.model.constraint_kind import ConstraintElement
-from cardan.model.field import GAP, TABLE
+from cardan.model.curve import CARRIED, Curve
+from cardan.model.field import FUNCTION, GAP, TABLE
 from cardan.model.force import Coupling, Force
 from cardan.model.joint import Kind
 from cardan.model.table import Table, table_of
@@ -141,12 +144,16 @@ Entries = dict[str, Any]
 
 
 class WrittenTables:
-    """The tables that written functions call, by the names that the file gives them; no two have one name."""
+    """The tables that written functions call, by the names that the file gives them; no two have one name.
+
+    So are the curves that joints and constraints run along.
+    """
 
     def __init__(self) -> None:
         """None so far."""
         self.found: dict[str, Table] = {}
         self._names: dict[str, str] = {}  # by source
+        self.curves: dict[str, Curve] = {}
 
     def name_of(self, source: Any) -> str:
         """The name of a table that a source of a graph notes."""
@@ -158,6 +165,55 @@ class WrittenTables:
             name = self._names[key] = next(name for name in names if name not in self.found)
             self.found[name] = table
         return self._names[key]
+
+    def name_of_curve(self, curve: Curve) -> str:
+        """The name of a curve."""
+        names = (curve.name, *(f"{curve.name}_{k}" for k in range(2, 10_000)))
+        name = next(name for name in names if self.curves.get(name, curve) is curve)
+        self.curves[name] = curve
+        return name
+
+
+def curve_entries(curve: Curve, tables: WrittenTables) -> Entries:
+    """What a curve is made of: its points, or expressions of the parameter u."""
+    import casadi as ca
+
+    u = ca.SX.sym("u")
+    given = dict(curve.given)
+    functions: dict[str, Any] = {} if curve.points is not None else {"xyz": curve.position(u)}
+    entries: Entries = {}
+    if curve.points is not None:
+        entries["points"] = [[number(x) for x in point] for point in curve.points.tolist()]
+    else:
+        entries |= {"start": number(curve.start), "stop": number(curve.stop)}
+    if curve.closed:
+        entries["closed"] = "true"
+    for what, graph in (("up", curve.up), ("bank", curve.bank)):
+        if what in given:
+            values = given[what].tolist()
+            entries[what] = [[number(x) for x in row] if what == "up" else number(row) for row in values]
+        elif graph is not None:
+            value = ca.densify(graph(u))
+            if not value.is_constant():
+                functions[what] = value
+                continue
+            numbers = [float(x) for x in np.array(ca.evalf(value)).ravel()]
+            if numbers != [0.0, 0.0, 1.0] or what != "up":
+                entries[what] = [number(x) for x in numbers] if what == "up" else number(numbers[0])
+        elif what == "up":
+            entries[what] = CARRIED
+    if functions:
+        whole = ca.Function("curve", [u], [ca.densify(value) for value in functions.values()])
+        text = printed(curve.owner, whole, lambda port, k: Name("u"), tables)
+        for what, column in zip(functions, text.outputs, strict=True):
+            written = [calculated(x) for x in column]
+            entries |= (
+                dict(zip("xyz", written, strict=True))
+                if what == "xyz"
+                else {what: written[0] if what == "bank" else written}
+            )
+        entries |= shared(text)
+    return entries
 
 
 def function_entries(force: Force, joints: tuple[Joint, ...], tables: WrittenTables) -> Entries:
@@ -198,10 +254,11 @@ def plain_function_entries(element: ConstraintElement, tables: WrittenTables) ->
     import casadi as ca
 
     entries: Entries = {}
-    if not element.functions:
+    functions = {name: f for name, f in element.functions.items() if element.kind.fields[name].form == FUNCTION}
+    if not functions:
         return entries
-    names, graphs = [*element.functions], []
-    for name, function in element.functions.items():
+    names, graphs = [*functions], []
+    for name, function in functions.items():
         graphs.append(function if _is_graph(function) else element.traced_function(name))
     arguments = element.kind.fields[names[0]].arguments
     if any(element.kind.fields[name].arguments != arguments for name in names):

@@ -30,6 +30,7 @@ from cardan.io.yaml.expression import (
 from cardan.io.yaml.units import MEASURE, UNSIGNED, UnitError, called, fits, read_unit, to_si
 from cardan.io.yaml.units import described as measured
 from cardan.model import table as model_table
+from cardan.model.curve import Curve
 from cardan.model.joint import Kind
 
 LARGEST = 80_000
@@ -179,7 +180,8 @@ class NodeReader:
     """A node of the file, the element that owns it, its entry `what`, and the parameters that its numbers may use.
 
     `kind` is the kind of joint whose coordinates decide the units of quantities along a joint. `policy` decides what
-    happens where the file breaks a rule. `tables` are those that expressions may call.
+    happens where the file breaks a rule. `tables` are those that expressions may call, `curves` those that joints and
+    constraints may name.
     """
 
     node: Node
@@ -190,6 +192,7 @@ class NodeReader:
     kind: Kind | None = None
     policy: Policy = STRICT
     tables: dict[str, model_table.Table] = field(default_factory=dict, repr=False)
+    curves: dict[str, Curve] = field(default_factory=dict, repr=False)
 
     def error(self, sentence: str, line: int | None = None) -> FileError:
         """An exception with this place and a sentence."""

@@ -31,6 +31,7 @@ from cardan.model.body import JointData
 from cardan.model.builder import SNAPPING, Mechanism
 from cardan.model.constraint_kind import ConstraintKind
 from cardan.model.constraint_table import constraint_kinds
+from cardan.model.curve import CARRIED, Curve, curve
 from cardan.model.field import EFFORT, FUNCTION, FUNCTIONS, GAP, MOMENT_AND_FORCE, TABLE, Field
 from cardan.model.force import ForceKind, force_kinds
 from cardan.model.joint import NUMBERED, Free, Kind, joint_types
@@ -103,6 +104,7 @@ class _MechanismReader:
         check_keys(top.owned("file"), schema.SECTIONS)
         self.top = replace(top, parameters=self.parameters())
         self.top = replace(self.top, tables=self.tables())
+        self.top = replace(self.top, curves=dict(self.curves()))
         self.head = entries_of(self.top.owned("file"), schema.SECTIONS)
         values = self.head
         given = {} if "gravity" not in values else {"gravity": values["gravity"]}
@@ -202,6 +204,49 @@ class _MechanismReader:
             raise
         except (CardanError, ValueError) as error:
             raise reader.error(str(error).removeprefix(f"table {name!r}: ")) from None
+
+    def curves(self) -> Iterator[tuple[str, Curve]]:
+        """Read the curves, which joints and constraints may name."""
+        for name, reader in self.named("curves"):
+            if name != model_table.table_name(name):
+                raise reader.error("cannot have this name: a curve's name is a word of letters, digits and single _")
+            try:
+                yield name, self.read_curve(name, reader)
+            except FileError:
+                raise
+            except (CardanError, ValueError) as error:
+                raise reader.error(str(error).removeprefix(f"curve {name!r}: ")) from None
+
+    def read_curve(self, name: str, reader: NodeReader) -> Curve:
+        values = entries_of(reader, schema.CURVES)
+        options: dict[str, Any] = {what: values[what] for what in ("start", "stop") if what in values}
+        options |= {"name": name, "closed": values.get("closed") == "true"}
+        variables: function.Variables = {"u": ()}
+
+        def over_u(what: str, outputs: list[NodeReader], quantity: str) -> Any:
+            """Numbers of each point, numbers, or a function of u."""
+            if outputs and isinstance(outputs[0].node, List):
+                return schema.ROWS.read(values[what])
+            if not any(output.is_expression for output in outputs):
+                return [output.number(quantity) for output in outputs]
+            made = self.expressions(reader, values, outputs, [quantity] * len(outputs), variables)
+            return lambda u: made(u=u)
+
+        if "up" in values:
+            up: NodeReader = values["up"]
+            carried = isinstance(up.node, Scalar)
+            options["up"] = up.choice((CARRIED,)) if carried else over_u("up", up.items(), "number")
+        if "bank" in values:
+            bank: NodeReader = values["bank"]
+            many = isinstance(bank.node, List)
+            found = over_u("bank", bank.items() if many else [bank], "angle")
+            options["bank"] = found if many else (lambda u: found(u)[0]) if callable(found) else found[0]
+        if "points" in values:
+            return curve(values["points"], **options)
+        if missing := [what for what in "xyz" if what not in values]:
+            raise reader.error(f"must have points, or x, y and z; {missing[0]} is missing")
+        made = self.expressions(reader, values, [values[what] for what in "xyz"], ["length"] * 3, variables)
+        return curve(lambda u: made(u=u), **options)
 
     def section(self, name: str) -> Table:
         node = self.top.table("").entries.get(name)
@@ -438,10 +483,11 @@ class _MechanismReader:
         return numbers
 
     def gap(self, reader: NodeReader, kind: ForceKind, values: dict[str, Any]) -> Any:
-        """The function of a contact: its gap, and the velocities of sliding."""
+        """The function of a contact, its gap and the velocities of sliding; or of a stop, one expression."""
         given: NodeReader = values[kind.function]
         outputs = given.items() if isinstance(given.node, List) else [given]
-        quantities = ["length", *["velocity"] * (len(outputs) - 1)]
+        first = quantity_of(kind.fields[kind.function].unit.partition(",")[0])
+        quantities = [first, *["velocity"] * (len(outputs) - 1)]
         made = self.expressions(reader, values, outputs, quantities, self.of_bodies(reader, values["bodies"]))
         return lambda t, poses, twists: made(**function.body_values(t, poses, twists))
 

@@ -545,6 +545,24 @@ TABLES: Entries = {
         list_of(choice(*ENDS)), "what is outside: error, hold, linear or periodic; error unless given"
     ),
 }  # fmt: skip
+CURVES: Entries = {
+    "points": Entry(ROWS, "points, three numbers each, through which a cubic spline goes; or give x, y and z"),
+    "x": Entry(function(), "x of the points of the curve, an expression of u; m"),
+    "y": Entry(function(), "y, m"),
+    "z": Entry(function(), "z, m"),
+    "start": Entry(number(), "u where the curve begins"),
+    "stop": Entry(number(), "u where it ends"),
+    "closed": Entry(TRUTH, "whether it goes from its last point to its first; false unless given"),
+    "up": Entry(
+        Form(lambda reader: reader, {"anyOf": [{"const": "carried"}, VECTOR, {"type": "array", "items": VECTOR}]}),
+        "the direction that z of its frame keeps to: three numbers or expressions of u, three for each point, or "
+        "carried, without twist; z unless given",
+    ),
+    "bank": Entry(
+        Form(lambda reader: reader, SOME),
+        "angle by which the frame is turned about the tangent: a number, an expression of u, or one for each point",
+    ),
+}
 READS: Entries = {
     "coordinate": Entry(TEXT, "joint, whose coordinates are read"),
     "rate": Entry(TEXT, "joint, whose rates are read"),
@@ -572,6 +590,7 @@ PAIR: Entries = {
     "body2": Entry(TEXT, "body, or ground", needed=True),
 }
 WHERE = Entry(named("{w: =2*pi*t}"), "named values that the expressions share")
+CURVES["where"] = WHERE
 VARIABLES["where"] = CONTROLLER_TYPES["user"]["where"] = WHERE
 ALONG: Entries = {"joint": Entry(TEXT, "the joint", needed=True)}
 BODY_LIST: Entries = {"bodies": Entry(list_of(TEXT), "the bodies, counted from 1 in the expressions", needed=True)}
@@ -586,6 +605,13 @@ def _read_table_name(reader: NodeReader) -> Any:
     if not reader.tables:
         raise reader.error("names a table, and the file has none; add a section 'tables'")
     return reader.tables[reader.choice(tuple(reader.tables))]
+
+
+def _read_curve_name(reader: NodeReader) -> Any:
+    """A curve of the file by its name."""
+    if not reader.curves:
+        raise reader.error("names a curve, and the file has none; add a section 'curves'")
+    return reader.curves[reader.choice(tuple(reader.curves))]
 
 
 # What a field of `cardan.model` is in a file, by its form.
@@ -603,6 +629,8 @@ FORMS: dict[str, Callable[[Field], Form | None]] = {
     declared.FUNCTION: lambda field: function(),
     declared.TABLE: lambda field: Form(_read_table_name, TEXT.schema),
     declared.GAP: lambda field: function(many=True),
+    declared.CURVE: lambda field: Form(_read_curve_name, TEXT.schema),
+    declared.TRUTH: lambda field: Form(lambda reader: TRUTH.read(reader) == "true", TRUTH.schema),
 }
 
 
@@ -703,6 +731,7 @@ SECTIONS: Entries = {
     "gravity": Entry(vector("acceleration"), "acceleration of free fall in ground axes; [0, 0, -9.81] unless given"),
     "parameters": Entry(None, "numbers by name, for expressions"),
     "tables": Entry(None, "tables by name, which expressions call as functions: =cam(t)"),
+    "curves": Entry(None, "curves by name, along which joints run and on which points stay"),
     "bodies": Entry(None, "rigid bodies by name", needed=True),
     "ground": Entry(None, "the shapes of the ground"),
     "joints": Entry(None, "joints by name; one that closes a loop is just another joint"),
@@ -737,6 +766,7 @@ def json_schema() -> Schema:
         "cardan": {"const": VERSION},
         "parameters": {"type": "object", "additionalProperties": MEASURE},
         "tables": _by_name(_object(TABLES)),
+        "curves": _by_name(_object(CURVES)),
         "bodies": _by_name(_object(BODIES)),
         "ground": _object(GROUND),
         "joints": _by_name(_by_type(joints)),

@@ -19,7 +19,13 @@ from cardan.errors import FileError, ModelError
 from cardan.io.mesh_path import mesh_name
 from cardan.io.yaml.controllers import controller_entries
 from cardan.io.yaml.expression import number
-from cardan.io.yaml.function import WrittenTables, function_entries, plain_function_entries, value_entries
+from cardan.io.yaml.function import (
+    WrittenTables,
+    curve_entries,
+    function_entries,
+    plain_function_entries,
+    value_entries,
+)
 from cardan.io.yaml.instant import variable_entries, written_variables
 from cardan.io.yaml.read import SIZE_LIMIT, Description, read_yaml
 from cardan.io.yaml.schema import AXES as AXIS_NAMES
@@ -29,7 +35,19 @@ from cardan.model.builder import SNAPPING, Mechanism
 from cardan.model.constraint import Constraint
 from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.constraint_table import constraint_kinds
-from cardan.model.field import AXES, AXIS, FUNCTION, FUNCTIONS, LIMIT, MOMENT_AND_FORCE, POSE, SIX_AXES, Field
+from cardan.model.curve import Curve
+from cardan.model.field import (
+    AXES,
+    AXIS,
+    CURVE,
+    FUNCTION,
+    FUNCTIONS,
+    LIMIT,
+    MOMENT_AND_FORCE,
+    POSE,
+    SIX_AXES,
+    Field,
+)
 from cardan.model.force import Coupling, Force, force_kinds
 from cardan.model.idle_data import idle_data
 from cardan.model.inertia import check_inertia, read_inertia
@@ -90,9 +108,10 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
         "name": thing.name,
         "gravity": _numbers(thing.gravity),
         "tables": {},
+        "curves": {},
         "bodies": {body.name: _body(thing, body) for body in thing.bodies},
         "ground": {"shape": _shapes(thing.ground_shapes)} if thing.ground_shapes else {},
-        "joints": {joint.name: _joint(joint, body_name) for joint in thing.joints},
+        "joints": {joint.name: _joint(joint, body_name, tables) for joint in thing.joints},
         "frames": {frame.name: _frame(frame, body_name) for frame in thing.frames},
         "forces": {force.name: _force(force, body_name, thing.joints, tables) for force in thing.forces},
         "constraints": {c.name: _coupling(c, thing.joints, tables) for c in thing.couplings}
@@ -107,6 +126,7 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
         "losses": _losses(thing),
         "notes": _notes(thing),
     }
+    sections["curves"] = {name: curve_entries(curve, tables) for name, curve in tables.curves.items()}
     sections["tables"] = {name: _table(table) for name, table in tables.found.items()}
     return HEADER + block({key: value for key, value in sections.items() if value not in (None, {}, [])})
 
@@ -258,7 +278,7 @@ def _inertia(I: np.ndarray) -> list[Any]:
     return _numbers(I)
 
 
-def _joint(joint: Joint, body_name: Any) -> Entries:
+def _joint(joint: Joint, body_name: Any, tables: WrittenTables) -> Entries:
     type = next((name for name, type in joint_types().items() if type is joint.type.__class__), None)
     if type is None:
         raise ModelError(
@@ -267,7 +287,10 @@ def _joint(joint: Joint, body_name: Any) -> Entries:
         )
     entries: Entries = {"type": type, "parent": body_name(joint.parent), "child": body_name(joint.child)}
     own, at, child_at = next(way for way in _placements(joint) if _reproduces(joint, *way))
-    entries |= {key: _own_entry(joint, key, value) for key, value in own.items()}
+    plain = joint.type.fields if joint.type is not None else {}
+    for key, value in own.items():
+        if not (isinstance(value, bool) and value == plain[key].default):
+            entries[key] = _own_entry(joint, key, value, tables)
     entries |= {key: _pose(pose) for key, pose in (("at", at), ("child_at", child_at)) if not _is_origin(pose)}
     own_numbers = {"start": joint.start, "armature": joint.armature}
     entries |= {key: _few(values) for key, values in own_numbers.items() if values is not None}
@@ -328,8 +351,12 @@ def _reproduces(joint: Joint, own: Entries, at: Pose, child_at: Pose) -> bool:
     return same and (made.kind is joint.kind or made.kind.identity == joint.kind.identity)
 
 
-def _own_entry(joint: Joint, name: str, value: Any) -> Any:
-    """A field of a joint type as text; an axis by its name where it has one."""
+def _own_entry(joint: Joint, name: str, value: Any, tables: WrittenTables) -> Any:
+    """A field of a joint type as text; an axis by its name where it has one, a curve by its own."""
+    if isinstance(value, Curve):
+        return tables.name_of_curve(value)
+    if isinstance(value, bool):
+        return str(value).lower()
     if isinstance(value, np.ndarray):
         return _axis(value)
     try:
@@ -482,7 +509,9 @@ def _constraint_element(element: ConstraintElement, body_name: Any, tables: Writ
     entries: Entries = {"type": kind.in_files} | _bodies(element, body_name)
     entries |= plain_function_entries(element, tables)
     for name, field in kind.fields.items():
-        if field.form != FUNCTION:
+        if field.form == CURVE:
+            entries[name] = tables.name_of_curve(element.functions[name])
+        elif field.form != FUNCTION:
             entries |= _field(element, name, field)
     if element.holds != tuple(k for k, row in enumerate(kind.rows) if row.held):
         entries["holds"] = [kind.rows[k].name for k in element.holds]

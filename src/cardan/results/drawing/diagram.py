@@ -118,6 +118,14 @@ def _weld(canvas: Canvas, at: np.ndarray, axes: list[np.ndarray]) -> None:
     canvas.flat_area(canvas.view(at) + square, canvas.view.depth(at), INK, "joint")
 
 
+def _bead(canvas: Canvas, at: np.ndarray, axes: list[np.ndarray]) -> None:
+    """What runs along a curve: a sleeve along the tangent where it turns with it, else a ball."""
+    if axes:
+        _sleeve(canvas, at, axes)
+    else:
+        canvas.disk(canvas.view(at), canvas.view.depth(at), 0.5 * canvas.unit, INK, "joint", INK)
+
+
 def _ring(canvas: Canvas, at: np.ndarray, axes: list[np.ndarray]) -> None:
     """A plain ring, for joints without a symbol of their own, and the axes that they show."""
     for z in axes:
@@ -141,6 +149,7 @@ JOINTS: dict[str, JointSymbol] = {
     "pin": JointSymbol(_pin, 1), "rail": JointSymbol(_rail, 1), "sleeve": JointSymbol(_sleeve, 1),
     "thread": JointSymbol(_thread, 1), "cross": JointSymbol(_cross, 2), "ball": JointSymbol(_ball),
     "plate": JointSymbol(_plate, 1, ground="none"), "weld": JointSymbol(_weld, ground="clamp"),
+    "bead": JointSymbol(_bead, ground="none"),
     "none": JointSymbol(lambda canvas, at, axes: None, ground="none"), "joint": JointSymbol(_ring),
 }  # fmt: skip
 """The symbols of joints by mark."""

@@ -33,6 +33,7 @@ from cardan.results.page.samples import (
     MOST_SAMPLES,
     PageSamples,
     Plot,
+    contact_names,
     runs_of,
     sampled,
 )
@@ -188,12 +189,15 @@ def _channels(colour: int) -> list[float]:
 
 def _plot(plot: Plot) -> dict[str, Any]:
     return {"key": plot.key, "title": plot.title, "unit": plot.unit, "curves": plot.curves, "source": plot.source,
-            "first": plot.first}  # fmt: skip
+            "first": plot.first, "shaded": plot.shaded}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False)
 class Machine:
-    """The solids of a model for a page. Entries: bodies, the ground, spans, and a force and a moment for each joint."""
+    """The solids of a model for a page.
+
+    Entries: bodies, the ground, spans, a force and a moment of each joint, a force of each contact.
+    """
 
     scene: Scene3D
     model: Model
@@ -244,7 +248,7 @@ class Machine:
         ]  # fmt: skip
         return {
             "bodies": list(self.model.body_names), "parts": parts, "spans": spans, "joints": joints,
-            "points": _points(self.model, geometry), "labels": bodies + joints,
+            "points": _points(self.model, geometry), "labels": bodies + joints, "contacts": contact_names(self.model),
         }  # fmt: skip
 
 
@@ -286,13 +290,20 @@ def _view(model: Model, geometry: Geometry, samples: list[PageSamples], cloud: n
 
 def _scale_of_arrows(samples: list[PageSamples], geometry: Geometry) -> dict[str, float]:
     """N and N m for a metre of arrow, round numbers: most arrows are shorter than a body."""
-    known = [sample.reactions.reshape(-1, 2, 3) for sample in samples if sample.reactions is not None]
-    sizes = np.linalg.norm(np.concatenate([np.zeros((0, 2, 3)), *known]), axis=-1)
-    sizes = sizes[np.isfinite(sizes).all(axis=-1)]
-    large = np.quantile(sizes, 0.95, axis=0) if len(sizes) else np.zeros(2)
-    large = np.where(large > 0, large, sizes.max(axis=0, initial=0.0))
-    moment, force = (_round(float(x) / geometry.length) if x > 0 else 1.0 for x in large)
+    wrenches = [sample.reactions.reshape(-1, 2, 3) for sample in samples if sample.reactions is not None]
+    pushes = [sample.contacts[..., 3:].reshape(-1, 3) for sample in samples if sample.contacts is not None]
+    none = np.zeros((0, 3))
+    moments = np.concatenate([none, *(wrench[:, 0] for wrench in wrenches)])
+    forces = np.concatenate([none, *(wrench[:, 1] for wrench in wrenches), *pushes])
+    moment, force = (_arrow_scale(vectors, geometry.length) for vectors in (moments, forces))
     return {"moment": moment, "force": force}
+
+
+def _arrow_scale(vectors: np.ndarray, length: float) -> float:
+    """What a metre of arrow means for vectors (n, 3), if most of those that are not zero are at most a length, m."""
+    sizes = np.linalg.norm(vectors, axis=-1)
+    sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
+    return _round(float(np.quantile(sizes, 0.95)) / length) if len(sizes) else 1.0
 
 
 def _round(x: float) -> float:

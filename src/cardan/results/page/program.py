@@ -32,6 +32,7 @@ from cardan.errors import InputError, ModelError
 from cardan.formulation.complementarity import lawful_state
 from cardan.formulation.dynamics import constraint_state, time_port
 from cardan.formulation.kinematics import kinematics_of_tree
+from cardan.formulation.readings import contact_lines, touching
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.equations import equations
 from cardan.integrate.explicit.step import equations_of
@@ -49,6 +50,7 @@ from cardan.model.tree import GROUND
 from cardan.model.variable import Variable
 from cardan.program.program import Port, Program
 from cardan.results.page.pull import with_pull
+from cardan.results.page.samples import contact_names
 from cardan.results.page.steps import CALLED, kernels_of, plain_python, rule_of, told_of_steps, update_programs
 from cardan.results.progress import progress_bar
 from cardan.results.trajectory.trajectory import Trajectory
@@ -66,6 +68,7 @@ MOST_CAREFUL = 16  # rates of a model with loops that passes singular positions 
 WELL_APART = 0.02  # smallest singular value of the part of all freedoms that held joints have
 CONTROL = {"rtol": 1e-6, "atol": 1e-8, "max_step": 1e300, "pause": 1e300}  # of the steps
 LOOP_CLOSED = 1e-9  # m or rad: a larger gap means that loops did not close
+NO_LINE = 1e-9  # where no line says where a force acts, along its own line, it acts nearest to the origin of its body
 VARIABLE = "variable"  # what a parameter that is a variable belongs to
 
 SENTENCES = {
@@ -74,7 +77,7 @@ SENTENCES = {
     Outcome.DEAD_POINT: "Stopped at a singular position, where the loops leave the motion undetermined.",
     Outcome.TOO_MANY_STEPS: "Stopped: too many steps.",
 }
-OPEN = "The loops cannot be closed on the way to these values; the mechanism stays where they last could."
+OPEN = "The loops cannot be closed on the way to these values; everything stays where they last could."
 COARSE = "In a step the laws of the stops and of friction were not solved exactly; take a shorter time step."
 DRAWN = "Bodies are drawn as they were given; a length that was changed shows in the motion, not in their shapes."
 
@@ -134,6 +137,7 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
             "careful": {"h": RECOVERED, "outcome": int(Outcome.SINGULAR)},
             **found.steps,
             "told": _differs(thing),
+            "touches": [contact_names(model).index(law.name) for law, _ in touching(model)],
             "newton": NEWTON_STEPS,
             "closed": LOOP_CLOSED,
             "longest": _longest(model),
@@ -515,18 +519,22 @@ def _holding(model: Model, holds: list[int], q: np.ndarray) -> Model:
 def _show(model: Model) -> Program:
     """`q, v, t, p` to poses (nb, 7), position (m) and quaternion (w, x, y, z), energies (J), and gap (m or rad).
 
-    Where rows have laws, also their gaps (m or rad, zero in rows without one) and rates.
+    Where rows have laws, with forces x (m,) in the last step, also their gaps (m or rad, zero in rows without one) and
+    rates, and of each contact between bodies the point and the force (6,), m and N, in ground axes.
     """
     free = (Port("p", (model.parameters.size,)),) if model.parameters else ()
     inputs = (Port("q", (model.nq,)), Port("v", (model.nv,)), Port("t", ()), *free)
-    m = len(model.lawful_rows)
-    laws = (Port("gaps", (m,)), Port("rates", (m,))) if m else ()
-    outputs = (Port("poses", (model.nb, 7)), Port("kinetic", ()), Port("potential", ()), Port("gap", ()), *laws)
+    m, touches = len(model.lawful_rows), touching(model)
+    inputs += (Port("x", (m,)),) if m else ()
+    outputs = [Port("poses", (model.nb, 7)), Port("kinetic", ()), Port("potential", ()), Port("gap", ())]
+    outputs += [Port("gaps", (m,)), Port("rates", (m,))] if m else []
+    outputs += [Port("touching", (len(touches), 6))] if touches else []
 
     def record() -> Any:
         import casadi as ca
 
-        q, v, t, *p = symbols = [ca.SX.sym(port.name, port.size) for port in inputs]
+        symbols = [ca.SX.sym(port.name, port.size) for port in inputs]
+        q, v, t, *p = symbols[: len(symbols) - (m > 0)]
         written, own_p = symbolic(model)
         kin = kinematics_of_tree(written, q, v)
         poses = [kin.pose(b) for b in range(model.nb)]
@@ -539,10 +547,28 @@ def _show(model: Model) -> Program:
             gap = ca.norm_inf(function_of(model, constraint_state(model))(q, *time, *p)[0])
         rows = ca.substitute(rows, own_p, p[0]) if p else rows
         state = function_of(model, lawful_state(model)).call([q, v, *time, *p]) if m else []
+        if touches:
+            state.append(_touching(model, function_of(model, contact_lines(model))(q, v, *time, *p), rows, symbols[-1]))
         return ca.Function("show", symbols, [rows, *energies, gap, *state])
 
     key = hashlib.sha256(f"{model.key} shown in a page".encode()).hexdigest()
-    return Program("show", inputs, outputs, key, record)
+    return Program("show", inputs, tuple(outputs), key, record)
+
+
+def _touching(model: Model, lines: Any, poses: Any, x: Any) -> Any:
+    """Points and forces (c, 6) of contacts, from the `contact_lines`, the poses (nb, 7), and the forces x (m,)."""
+    import casadi as ca
+
+    found, line = [], 0
+    first = {law.name: sum(len(other.rows) for other in model.laws[:k]) for k, law in enumerate(model.laws)}
+    for law, body in touching(model):
+        N, b, force = NO_LINE * ca.SX.eye(3), ca.SX(3, 1), ca.SX(3, 1)
+        for k in range(len(law.rows)):
+            m, f = lines[line, :3].T, lines[line, 3:].T  # p x f = m of all rows, p nearest to the origin of the body
+            N, b = N + ca.dot(f, f) * ca.SX.eye(3) - f @ f.T, b + ca.cross(f, m)
+            force, line = force + x[first[law.name] + k] * f, line + 1
+        found.append(ca.horzcat(poses[body, :3] + ca.solve(N, b).T, force.T))
+    return ca.vertcat(*found)
 
 
 def _described(programs: dict[str, WebAssemblyCode]) -> dict[str, Any]:

@@ -12,7 +12,9 @@ from cardan.errors import InputError
 from cardan.model.model import Model
 from cardan.model.values import one
 from cardan.results.geometry import pose_of
+from cardan.results.laws import held_intervals, what_happens
 from cardan.results.rounding import without_rounding, wrenches_without_rounding
+from cardan.results.trajectory.named import named_quantities
 from cardan.results.trajectory.trajectory import Trajectory
 from cardan.structure.assemble import configuration
 
@@ -28,7 +30,8 @@ SMALL = 12  # bodies: of a larger model only what needs no further kernels is in
 class Plot:
     """Curves of one quantity: key, title, unit, names and values (n, curves).
 
-    Without values, they are columns from `first` of the run's poses or reactions, as `source` says.
+    Without values, they are columns from `first` of the run's poses, reactions or contacts, as `source` says. `shaded`
+    says what holds in some intervals of time, s.
     """
 
     key: str
@@ -38,6 +41,7 @@ class Plot:
     values: np.ndarray | None
     source: str = ""
     first: int = 0
+    shaded: tuple[str, list[tuple[float, float]]] = ("", [])
 
     @property
     def name(self) -> str:
@@ -52,7 +56,10 @@ class Plot:
 
 @dataclass(frozen=True, eq=False)
 class PageSamples:
-    """One run of a page: times (n,), poses (n, nb, 4, 4), reactions (n, joints, 6) in ground axes or None, plots."""
+    """One run of a page: times (n,), poses (n, nb, 4, 4), reactions (n, joints, 6) in ground axes or None, plots.
+
+    `contacts` (n, c, 6) are the point and the force of each contact, m and N, in ground axes.
+    """
 
     label: str
     model: Model
@@ -61,6 +68,7 @@ class PageSamples:
     reactions: np.ndarray | None
     plots: list[Plot]
     events: list[dict[str, Any]]
+    contacts: np.ndarray | None = None
 
     def arrays(self, k: int) -> dict[str, np.ndarray]:
         """What is packed for run number k."""
@@ -69,6 +77,8 @@ class PageSamples:
         found = {f"time{k}": self.time[:, None].astype(np.float64), f"poses{k}": moved.reshape(n, 7 * nb)}
         if self.reactions is not None:
             found[f"reactions{k}"] = self.reactions.reshape(n, -1)
+        if self.contacts is not None:
+            found[f"contacts{k}"] = self.contacts.reshape(n, -1)
         found |= {f"plot{k}.{p}": plot.values for p, plot in enumerate(self.plots) if plot.values is not None}
         return {
             name: value if name.startswith("time") else np.asarray(value, np.float32) for name, value in found.items()
@@ -131,9 +141,26 @@ def sampled(
                 assert plot.values is not None
                 left -= plot.values.size
                 plots += [plot] if left >= 0 else []
-    plots += _columns(run.model, reactions is not None)
-    events = [{"name": event.name, "time": float(event.time)} for event in run.events]
-    return PageSamples(label, run.model, run.time[keep], poses, reactions, plots, events)
+    contacts = _contacts(run, keep) if reactions is not None else None
+    plots += _columns(run.model, reactions is not None, contacts is not None)
+    events = [{"name": what_happens(run.model, event), "time": float(event.time)} for event in run.events]
+    return PageSamples(label, run.model, run.time[keep], poses, reactions, plots, events, contacts)
+
+
+def contact_names(model: Model) -> list[str]:
+    """The contacts whose point and force can be read off a run."""
+    named = named_quantities(model)
+    found = [name.removesuffix(".ground_force") for name in named if name.endswith(".ground_force")]
+    return [name for name in found if f"{name}.point" in named]
+
+
+def _contacts(run: Trajectory, keep: np.ndarray) -> np.ndarray | None:
+    """Points and forces (n, c, 6) of the contacts; None if there are none."""
+    parts = [
+        np.concatenate([run.quantity(f"{name}.{what}")[keep] for what in ("point", "ground_force")], axis=-1)
+        for name in contact_names(run.model)
+    ]
+    return np.stack(parts, axis=1) if parts else None
 
 
 def _still(model: Model, q: Any) -> Trajectory:
@@ -158,6 +185,7 @@ def _offered(run: Trajectory) -> list[str]:
     """
     model = run.model
     tree, bodies = {model.joints[link.joint].name for link in model.tree.links}, set(model.body_names)
+    drawn = {f"{name}.{what}" for name in contact_names(model) for what in ("point", "ground_force")}
     whole = ["q", "v", "energy", "power", "momentum", "position_residual", "a"]
     elements: list[str] = []
     joints: list[str] = []
@@ -165,7 +193,7 @@ def _offered(run: Trajectory) -> list[str]:
     for owner, _, what in (name.rpartition(".") for name in run.names() if "." in name):
         if owner in model.joint_names:
             joints += [f"{owner}.{what}"] if owner not in tree or what.startswith("reaction") else []
-        elif owner not in bodies or what != "position":
+        elif (owner not in bodies or what != "position") and f"{owner}.{what}" not in drawn:
             (points if what in ("position", "velocity", "acceleration", "angular_velocity") else elements).append(
                 f"{owner}.{what}"
             )
@@ -182,17 +210,23 @@ def _plots(run: Trajectory, name: str, keep: np.ndarray) -> list[Plot]:
     labels = parts if name == "energy" else about.labels or (name.rpartition(".")[2],)
     units = about.units * len(parts)
     words = about.description.partition(": ")[2] or about.description
-    found = []
+    found, held = [], held_intervals(run, name.rpartition(".")[0])
     for unit in dict.fromkeys(units):
         columns = [k for k, other in enumerate(units) if other == unit]
         curves = without_rounding(run, values[:, columns], unit)
-        found.append(Plot(f"{name}, {unit}", f"{name}: {words}", unit, [labels[k] for k in columns], curves))
+        found.append(
+            Plot(f"{name}, {unit}", f"{name}: {words}", unit, [labels[k] for k in columns], curves, shaded=held)
+        )
     return found
 
 
-def _columns(model: Model, reactions: bool) -> list[Plot]:
-    """What can be plotted of the numbers that move the picture: reactions in ground axes, and origins of bodies."""
+def _columns(model: Model, reactions: bool, contacts: bool) -> list[Plot]:
+    """What can be plotted of the numbers that move the picture: reactions and contacts in ground axes, and bodies."""
     found, xyz = [], ["x", "y", "z"]
+    for c, name in enumerate(contact_names(model) if contacts else ()):
+        found.append(Plot(f"{name}.point, m", f"{name}.point: where it acts", "m", xyz, None, "contacts", 6 * c))
+        words = f"{name}.ground_force: in ground axes"
+        found.append(Plot(f"{name}.ground_force, N", words, "N", xyz, None, "contacts", 6 * c + 3))
     for j, joint in enumerate(model.joints if reactions else ()):
         for what, unit, first in (("force", "N", 6 * j + 3), ("moment", "N m", 6 * j)):
             title = f"{joint.name}.reaction_{what} in ground axes"

@@ -201,7 +201,7 @@ def scene_3d(model: Model, poses: np.ndarray, most_faces: int = MOST_FACES) -> S
     for joint in geometry.joints:
         _joint(scene, joint, poses)
         _axes(scene, joint)
-        if joint.parent == GROUND and joint.holds:
+        if joint.parent == GROUND and joint.holds and joint.track is None:
             _support(scene, joint, poses, -up if geometry.hangs(joint, poses, up) else up)
     for element in geometry.elements:
         _element(scene, element)
@@ -316,6 +316,7 @@ JOINTS: dict[str, tuple[Callable[[float, DrawnJoint], Symbol], int]] = {
     "ball": (lambda s, joint: [("child", None, ball(np.zeros(3), s))], 0),
     "plate": (lambda s, joint: [("child axis", STEEL, box((s, s, 0.3 * s)))], 1),
     "weld": (lambda s, joint: [("child", STEEL, box((0.45 * s,) * 3))], 0),
+    "bead": (lambda s, joint: [("child", None, ball(np.zeros(3), 0.6 * s))], 0),
     "none": (lambda s, joint: [], 0),
     "joint": (lambda s, joint: [("child", None, box((0.8 * s,) * 3))], 0),
 }  # fmt: skip

@@ -69,7 +69,7 @@ def step_of(thing: Model | Trajectory, model: Model) -> float:
 
 
 def update_programs(model: Model) -> dict[str, tuple[float, Program]]:
-    """Programs `t, q, v, p` to `p` that give sampled variables their next values, with their intervals, s, by name."""
+    """Programs `t, q, v, tau, p` to `p` that give sampled variables their next values; with their intervals, s."""
     found = {}
     for k, (every, variables, _) in enumerate(sampled_variables(model)):
         found[f"update {k}"] = every, _update(model, variables, f"update {k}")
@@ -77,9 +77,11 @@ def update_programs(model: Model) -> dict[str, tuple[float, Program]]:
 
 
 def _update(model: Model, variables: Any, name: str) -> Program:
-    graph, slots = trace_change(f"{variables[0].owner}: update", model, next_values(variables), loaded=False)
+    graph, slots = trace_change(f"{variables[0].owner}: update", model, next_values(variables))
     size = model.parameters.size
-    inputs = (Port("t", ()), Port("q", (model.nq,)), Port("v", (model.nv,)), Port("p", (size,)))
+    inputs = (
+        Port("t", ()), Port("q", (model.nq,)), Port("v", (model.nv,)), Port("tau", (model.nv,)), Port("p", (size,)),
+    )  # fmt: skip
 
     def record() -> Any:
         import casadi as ca

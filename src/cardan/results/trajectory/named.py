@@ -4,7 +4,8 @@ A name is an element's and, after a dot, what is read off it:
 
     tree and cut joints      coordinate, rate, acceleration (tree joints), reaction_force, reaction_moment
     bodies and frames        position, velocity, acceleration, angular_velocity, in ground axes
-    stops, contacts, locks   force along their rows, gap; mode and direction as parameters, of event-driven runs
+    stops, contacts, locks   force along their rows, gap; of contacts between bodies point, ground_force; mode and
+                             direction as parameters, of event-driven runs
     force elements           as their kind declares (`model.force`): length, rate, force or torque, power, energy
     controllers              effort along each joint and on each body, power; states and inputs are parameters
     motions and couplings    rate, force or torque, power
@@ -28,6 +29,7 @@ from cardan.errors import warn_outside
 from cardan.formulation.readings import (
     acting,
     bodies_read,
+    contact_lines,
     controller_readings,
     element_readings,
     measured_joints,
@@ -35,12 +37,14 @@ from cardan.formulation.readings import (
     signal_readings,
     signals_of,
     signals_read,
+    touching,
 )
 from cardan.functions.constraints import multipliers
 from cardan.functions.kinematics import body_poses, body_twists
 from cardan.integrate.moreau.forces import step_forces
 from cardan.model.constraint_kind import ConstraintElement, ContactReading
 from cardan.model.force import Coupling
+from cardan.model.law import LawfulElement
 from cardan.model.measured_force import READINGS
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
@@ -80,6 +84,7 @@ class NamedQuantity:
         return ("direction",) if self.labels == XYZ else (f"{self.name} component",)
 
 
+PARALLEL = 1e-9  # relative: forces that are so nearly parallel have no common point
 _NAMED: Slot[None, dict[str, NamedQuantity]] = Slot("what can be read off a run, by name")
 _SHARED: Slot[tuple[str, ...], bool] = Slot("rows that share forces, of which was told")
 _SHARING: Slot[None, Redundancy] = Slot("rows that depend on one another")
@@ -209,6 +214,46 @@ def _law_rows(model: Model) -> Iterator[tuple[str, NamedQuantity]]:
             units = tuple(rows[k].unit for k in gaps)
             yield law.what, NamedQuantity(f"{law.name}.gap", labels, units, f"{law.owner}: gap", _part("laws", place))
         at += len(rows)
+    line = 0
+    for law, body in touching(model):
+        own = slice(line, line := line + len(law.rows))
+        yield from ((law.what, row) for row in _touching_rows(model, law, body, own))
+
+
+def _touching_rows(model: Model, law: LawfulElement, body: int, lines: slice) -> Iterator[NamedQuantity]:
+    """Point and force of a contact between bodies; `lines` says where the lines of its rows are."""
+    first = 0
+    for other in model.laws:
+        if other is law:
+            break
+        first += len(other.rows)
+    rows = slice(first, first + len(law.rows))
+
+    def force(run: Trajectory) -> np.ndarray:
+        F, x = run._sampled("contact_lines")[..., lines, 3:], run._sampled("laws")[..., rows]
+        return np.asarray((F * x[..., None]).sum(axis=-2))
+
+    def point(run: Trajectory) -> np.ndarray:
+        F = run._sampled("contact_lines")[..., lines, :]
+        return run.poses[..., body, :3, 3] + common_point(F[..., :3], F[..., 3:])
+
+    where = "where it touches" if law.discs else "where its line of action is nearest to the body's origin"
+    words = f"{law.owner}: point {where}, in ground axes"
+    yield NamedQuantity(f"{law.name}.point", XYZ, ("m",) * 3, words, point)
+    words = f"{law.owner}: contact force on body {model.body_names[body]!r}, in ground axes"
+    yield NamedQuantity(f"{law.name}.ground_force", XYZ, ("N",) * 3, words, force)
+
+
+def common_point(moments: np.ndarray, forces: np.ndarray) -> np.ndarray:
+    """The point p (..., 3) nearest to the lines of forces (..., k, 3) with moments `m = p x f`.
+
+    Of several such points it is the one nearest to the origin.
+    """
+    N = (np.sum(forces**2, axis=-1)[..., None, None] * np.eye(3) - forces[..., :, None] * forces[..., None, :]).sum(-3)
+    finite = np.isfinite(N).all(axis=(-1, -2), keepdims=True)
+    inverse = np.linalg.pinv(np.where(finite, N, 0.0), rcond=PARALLEL, hermitian=True)
+    along = np.cross(forces, moments).sum(axis=-2)
+    return np.asarray(np.where(finite[..., 0], (inverse @ along[..., None])[..., 0], np.nan))
 
 
 def _parameter_row(model: Model, parameter: Parameter) -> NamedQuantity:
@@ -377,11 +422,18 @@ def _laws(s: SampledStates) -> np.ndarray:
     return np.asarray(kernel(s.q, s.v, tau, *time_argument(s.model, s.t)))
 
 
+def _contact_lines(s: SampledStates) -> np.ndarray:
+    """Wrenches (..., n, k, 6) of unit forces of the rows of contacts between bodies."""
+    make = lambda: compile_quantity(s.model, contact_lines(s.model), "tree")
+    return np.asarray(_KERNELS.find(s.model, "contact lines", make)(s.q, s.v, *time_argument(s.model, s.t)))
+
+
 SAMPLED: dict[str, Callable[[SampledStates], np.ndarray]] = {
     "readings": _readings,
     "controllers": _controllers,
     "row_forces": _row_forces,
     "laws": _laws,
+    "contact_lines": _contact_lines,
 }
 """What named quantities are part of."""
 
@@ -399,9 +451,9 @@ def measured_state(run: Trajectory, j: int) -> tuple[np.ndarray, np.ndarray]:
     q, v = column[..., at : at + kind.nq].copy(), column[..., at + kind.nq : at + kind.nq + kind.nv]
     time = np.broadcast_to(run.time, run.valid.shape)
     if kind.nq == kind.nv:
-        for k, unit in enumerate(kind.q_units):
-            if unit == "rad":
-                q[..., k] = _counting_turns(time, q[..., k], v[..., k])
+        for k, period in enumerate(kind.periods):
+            if period:
+                q[..., k] = _counting_turns(time, q[..., k], v[..., k], period)
     else:
         e = q[..., -4:]
         turned = (e[..., 1:, :] * e[..., :-1, :]).sum(axis=-1) < 0
@@ -409,8 +461,8 @@ def measured_state(run: Trajectory, j: int) -> tuple[np.ndarray, np.ndarray]:
     return q, v
 
 
-def _counting_turns(t: np.ndarray, angle: np.ndarray, rate: np.ndarray) -> np.ndarray:
+def _counting_turns(t: np.ndarray, angle: np.ndarray, rate: np.ndarray, period: float) -> np.ndarray:
     """Angles (..., n) that follow their rate from sample to sample; as measured they jump by whole turns."""
     guess = np.diff(t, axis=-1) * (rate[..., 1:] + rate[..., :-1]) / 2
-    turns = np.round((guess - np.diff(angle, axis=-1)) / (2 * np.pi))
-    return np.concatenate([angle[..., :1], angle[..., 1:] + 2 * np.pi * np.cumsum(turns, axis=-1)], axis=-1)
+    turns = np.round((guess - np.diff(angle, axis=-1)) / period)
+    return np.concatenate([angle[..., :1], angle[..., 1:] + period * np.cumsum(turns, axis=-1)], axis=-1)
