@@ -26,7 +26,7 @@ from cardan.io.yaml.function import (
     plain_function_entries,
     value_entries,
 )
-from cardan.io.yaml.instant import variable_entries, written_variables
+from cardan.io.yaml.instant import signal_entries, variable_entries, written_variables
 from cardan.io.yaml.read import SIZE_LIMIT, Description, read_yaml
 from cardan.io.yaml.schema import AXES as AXIS_NAMES
 from cardan.io.yaml.schema import SHAPES, VERSION
@@ -117,6 +117,7 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
         "constraints": {c.name: _coupling(c, thing.joints, tables) for c in thing.couplings}
         | {c.name: _constraint(c, body_name, tables) for c in thing.own_constraints},
         "variables": {x.name: variable_entries(given, x, tables) for x in written_variables(thing)},
+        "signals": {x.name: signal_entries(given, x, tables) for x in thing.signals},
         "states": _states(thing),
         "actuators": {a.name: _actuator(a) for a in thing.actuators},
         "controllers": {c.name: controller_entries(thing, c, tables) for c in thing.controllers},
