@@ -119,7 +119,7 @@ MUTANTS: list[Mutant] = [
     *changes(
         "model/force.py", "model/test_keys.py model/test_forces.py",
         ("own = {\"coefficients\": self.coefficients, \"offset\": np.array(self.offset)}", "own = {\"coefficients\": self.coefficients}", "key of a coupling without its offset"),
-        ("on: list[Any] = [place(j) for j in self.on] if self.kind.on == \"joint\" else list(self.on)", "on: list[Any] = []", "key of an element without what it acts on"),
+        ("on: list[Any] = list(self.on) if self.kind.on == \"bodies\" else [place(j) for j in self.on]", "on: list[Any] = []", "key of an element without what it acts on"),
     ),
     *changes(
         "model/model.py", "model/test_keys.py model/test_forces.py model/test_free_parameters.py",

@@ -61,6 +61,11 @@ def _has_lengths(owner: str, what: str, joints: Sequence[str], kinds: Sequence[K
     return sum(kind.nv for kind in kinds)
 
 
+def _signal(sees: Any) -> Any:
+    """What a law sees as a function of an instant: one that was given, or the signal of that name."""
+    return (lambda s: s[sees]) if isinstance(sees, str) else sees
+
+
 def _gain(owner: str, what: str, value: Any, n: int) -> np.ndarray:
     """A number for each of n rates, not negative."""
     found = np.broadcast_to(numbers(owner, what, value, (n,) if np.ndim(value) else ()), n).astype(float)
@@ -88,7 +93,7 @@ class PID(ControlLaw):
         limits: largest effort, or the least and the largest; the effort is kept within.
         tracking: s; past the limits the integral follows the effort with this time constant (back-calculation), so that
             it does not wind up; by default kp / ki.
-        sees: function of an instant that returns what is regulated, a number for each effort.
+        sees: what is regulated, a number for each effort: a function of an instant, or the name of a signal.
 
     """
 
@@ -98,7 +103,7 @@ class PID(ControlLaw):
     filter: float | None = None
     limits: Any = None
     tracking: float | None = None
-    sees: Callable[[Any], Any] | None = None
+    sees: Callable[[Any], Any] | str | None = None
 
     def outputs(self, owner: str) -> int:
         """As many as there are gains."""
@@ -120,11 +125,11 @@ class PID(ControlLaw):
             raise ModelError(f"{owner}: kd with sees= needs filter=, s, since the rate of what it sees is not known")
         starts: dict[str, Any] = {"integral": np.zeros(n)} if ki.any() else {}
         starts |= {"filtered": np.zeros(n)} if differs else {}
-        rated = not differs and self.sees is None
+        rated, sees = not differs and self.sees is None, _signal(self.sees)
         inputs = {"reference": np.zeros(n), **({"reference_rate": np.zeros(n)} if rated else {})}
 
         def law(s: Any) -> Any:
-            q, v = _coordinates(s, joints) if self.sees is None else (_seen(owner, self.sees(s), n), None)
+            q, v = _coordinates(s, joints) if sees is None else (_seen(owner, sees(s), n), None)
             e = s["reference"] - q
             x = s["integral"] if ki.any() else 0.0
             if rated:
@@ -175,19 +180,19 @@ def _limits(owner: str, limits: Any) -> tuple[float, float]:
 class StateSpace(ControlLaw):
     """A linear controller `x' = A x + B y`, `u = C x + D y`; sampled, the next `x` is `A x + B y`.
 
-    `y` is what `sees` returns of an instant; by default the errors `reference - q` of the joints, with the input
-    "reference". `cd.StateSpace(A, B, C, D)`, or one object that has these: of SciPy, of python-control, a
-    `cd.LinearModel`. The state is "x".
+    `y` is what `sees` returns of an instant, or the signal of that name; by default the errors `reference - q` of the
+    joints, with the input "reference". `cd.StateSpace(A, B, C, D)`, or one object that has these: of SciPy, of
+    python-control, a `cd.LinearModel`. The state is "x".
     """
 
     A: np.ndarray
     B: np.ndarray
     C: np.ndarray
     D: np.ndarray
-    sees: Callable[[Any], Any] | None
+    sees: Callable[[Any], Any] | str | None
     start: Any
 
-    def __init__(self, *matrices: Any, sees: Callable[[Any], Any] | None = None, start: Any = None) -> None:
+    def __init__(self, *matrices: Any, sees: Callable[[Any], Any] | str | None = None, start: Any = None) -> None:
         """Read the matrices, and check that they fit each other."""
         if len(matrices) == 1 and all(hasattr(matrices[0], name) for name in "ABCD"):
             matrices = tuple(getattr(matrices[0], name) for name in "ABCD")
@@ -239,13 +244,10 @@ class StateSpace(ControlLaw):
                 "what it sees with sees=function"
             )
         A, B, C, D = (ca.DM(x) for x in (self.A, self.B, self.C, self.D))
+        sees = _signal(self.sees)
 
         def law(s: Any) -> Any:
-            y = (
-                s["reference"] - _coordinates(s, joints)[0]
-                if self.sees is None
-                else _seen(owner, self.sees(s), B.size2())
-            )
+            y = s["reference"] - _coordinates(s, joints)[0] if sees is None else _seen(owner, sees(s), B.size2())
             if not A.size1():
                 return D @ y
             return C @ s["x"] + D @ y, {"x": A @ s["x"] + B @ y}
