@@ -82,8 +82,8 @@ LAW_HEAD = f"""
 
 The same mechanisms with rows with laws in the joint: limits of every coordinate, or of angle, swing, twist and
 position, a lock, and friction that sticks, by a bound and by the joint's reaction. `all` says that gaps, rates,
-accelerations, what the forces of the rows do to these (Delassus' matrix), and the reactions that press friction agree with those in
-other coordinates, to {LAW_BOUND:g} of the largest, at {DERIVATIVE_STATES} of the states.
+accelerations, what the forces of the rows do to these (Delassus' matrix), and the reactions that press friction agree
+with those in other coordinates, to {LAW_BOUND:g} of the largest, at {DERIVATIVE_STATES} of the states.
 """
 PLANAR_HEAD = """
 ## What a joint is to `points` in the plane

@@ -211,6 +211,11 @@ MUTANTS: list[Mutant] = [
         ("= d * own.level(x)", "= d * own.constant", "sliding friction without the normal force"),
     ),
     *changes(
+        "formulation/law_forces.py", "closed_form/test_joint_coordinates.py",
+        ("slides = [k for k in range(S.shape[1]) if S[:3, k].is_zero()]", "slides: list[int] = []", "what acts along a slide presses friction"),
+        ("with_drive(drives.get(j), kin.model.joints[j].kind.nv, place, c * x[k])", "with_drive(drives.get(j), kin.model.joints[j].kind.nv, 0, c * x[k])", "the force of a row acts along the first coordinate"),
+    ),
+    *changes(
         "formulation/law_motion.py", "closed_form/test_modes.py agreement/test_laws_in_formulations.py",
         ("return dot(self.x, self.rows.J @ self.parts.rates)", "return 0 * dot(self.x, self.rows.J @ self.parts.rates)", "friction's work is not in the energy balance"),
     ),
