@@ -58,6 +58,33 @@ def test_the_poles_of_a_regulated_cart_pole_are_those_of_its_gains() -> None:
     np.testing.assert_allclose(np.sort_complex(closed.eigenvalues), wanted, rtol=1e-10)
 
 
+def test_feedback_of_an_integral_has_the_poles_of_its_gains(tmp_path) -> None:
+    """A regulator with the integral of its error as a state, about the weight that it bears; from a file, too."""
+
+    def plant() -> cd.Mechanism:
+        m = cd.Mechanism("lift", gravity=(0, 0, -9.81))
+        m.body("car", mass=2.0)
+        m.joint("x", cd.Prismatic(axis=(0, 0, 1)), m.ground, "car")
+        m.variable("goal", 0.0)
+        m.variable("sum", 0.0, rate=lambda s: s.coordinate("x") - s["goal"])
+        return m
+
+    linear = cd.linearise(plant().build(), {"q": [0.0], "tau": [19.62]}, inputs=["tau.x"])
+    K = linear.B.T @ solve_continuous_are(linear.A, linear.B, np.diag([1, 1, 5.0]), np.eye(1))
+    m = plant()
+    m.controller("lqi", "x", cd.StateFeedback(K, linear))
+    wanted = np.sort_complex(np.linalg.eigvals(linear.A - linear.B @ K))
+    cd.save(m.build(), tmp_path / "lift.yaml")
+    for model in (m.build(), cd.load(tmp_path / "lift.yaml")):
+        rest = cd.equilibrium(model.at({"goal": 0.3}))
+        assert rest.coordinate("x") == pytest.approx(0.3)
+        np.testing.assert_allclose(np.sort_complex(cd.modes(rest.model, rest).eigenvalues), wanted, rtol=1e-10)
+    with pytest.raises(cd.ModelError, match=r"controller 'c': K must be \(1, 3\), .* rate of x, then for each of sum"):
+        m = plant()
+        m.controller("c", "x", cd.StateFeedback([[1.0, 2.0, 3.0, 4.0]], ["x", "sum"]))
+        m.build()
+
+
 def test_a_motor_has_an_electrical_and_a_mechanical_pole() -> None:
     k, R, L, g, J = 0.05, 1.2, 2e-3, 30.0, 0.4
     m = cd.Mechanism("shaft", gravity=(0, 0, 0))

@@ -11,7 +11,7 @@ G = 9.81
 METHODS = ("gear", "alpha", "bdf", "adams")
 
 
-def steps(method: str, step: float = 1e-2) -> dict:
+def steps(method: str | cd.Gear, step: float = 1e-2) -> dict:
     """The method, and its step where it has one."""
     return {"method": method, **({"step": step} if method == "alpha" else {})}
 
@@ -53,7 +53,7 @@ def test_a_ball_bounces_and_comes_to_rest(ball, method, accuracy, last):
 
 
 def test_a_start_at_rest_stays_and_one_in_flight_hits(ball):
-    for method in METHODS:
+    for method in (cd.Gear(form="index1"), *METHODS):
         run = cd.simulate(ball, 0.3, [0.0], samples=3, **steps(method))
         assert not run.events and np.abs(run.q).max() < 1e-15 and run["floor.mode"].min() == 1
         hit = cd.simulate(ball, 0.1, [0.0], [-1.0], samples=3, **steps(method))

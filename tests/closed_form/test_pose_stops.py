@@ -1,5 +1,6 @@
 """Stops of the angle, the swing and the twist of ball joints, against closed forms."""
 
+import casadi as ca
 import numpy as np
 import pytest
 
@@ -166,3 +167,32 @@ def test_a_free_body_bounces_on_limits_of_its_position() -> None:
     soft.stop("floor", "F[2]", lower=0.0, stiffness=100.0)
     rest = cd.simulate(soft.build(), 0.5, [0, 0, -G / 100, *start[3:]], [1.0, 2.0, 0.5, 0, 0, 0], samples=3)
     np.testing.assert_allclose(rest.q[:, 2], -G / 100, atol=1e-9)  # it lies on its spring while it tumbles
+
+
+def cart(how: str, **limits) -> cd.Model:
+    """A cart with a pendulum, whose shift and angle have limits by the joints, or by expressions."""
+    m = cd.Mechanism("cart", gravity=(0, 0, -G))
+    m.body("cart", mass=1.0, inertia=(1.0, 1.0, 1.0))
+    m.body("arm", mass=1.0, com=(0, 0, -0.5), inertia=(0.1, 0.1, 0.1))
+    m.joint("x", cd.Prismatic(axis=(1, 0, 0)), m.ground, "cart")
+    m.joint("turn", cd.Revolute(axis=(0, 1, 0)), "cart", "arm")
+    if how == "joints":
+        m.stop("ends", "x", lower=-0.1, upper=0.2, **limits)
+        m.stop("lean", "turn", lower=-0.15, upper=0.25, **limits)
+    else:
+        m.stop("ends", ["cart"], lambda t, P, T: P[0].position[0], lower=-0.1, upper=0.2, **limits)
+        tilt = lambda t, P, T: ca.atan2(P[0].rotation[0, 2], P[0].rotation[2, 2])
+        m.stop("lean", ["arm"], tilt, lower=-0.15, upper=0.25, unit="rad", **limits)
+    return m.build()
+
+
+@pytest.mark.parametrize("limits", [{"restitution": 0.6}, {"stiffness": 400.0, "damping": 3.0}])
+def test_limits_of_an_expression_are_those_of_the_coordinate(limits) -> None:
+    runs = [cd.simulate(cart(how, **limits), 1.5, v0=[1.0, 2.0], samples=16) for how in ("joints", "expressions")]
+    np.testing.assert_allclose(runs[1].q, runs[0].q, atol=1e-6)
+    assert runs[0].q[:, 0].max() > 0.15 and abs(runs[0].q[:, 1]).max() > 0.14
+    if "restitution" in limits:
+        assert [e.name for e in runs[0].events] == [e.name for e in runs[1].events] and len(runs[0].events) > 3
+        np.testing.assert_allclose(runs[1]["lean.gap"], runs[0]["lean.gap"], atol=1e-6)
+        units = {row.name: row.force_unit for row in runs[1].model.lawful_rows}
+        assert units["ends: upper"] == "N" and units["lean: upper"] == "N m"

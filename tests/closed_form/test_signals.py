@@ -1,5 +1,7 @@
 """Controllers that read reactions, forces and accelerations, and one another's outputs, against closed forms."""
 
+import pickle
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -272,3 +274,38 @@ def test_what_is_refused(case):
     with pytest.raises(cd.CardanError, match=message):
         add(m)
         cd.simulate(m.build(), 0.1)
+
+
+def test_signals_in_files(tmp_path):
+    """Signals, cascades and what reads reactions go into a file and come back; so do processes and saved runs."""
+    m = slider()
+    m.body("tool", mass=1.0)
+    m.joint("wrist", cd.Rigid(), "mass", "tool")
+    m.signal("felt", lambda s: [s.reaction("wrist", "ground")[3], s.accelerometer("tool")[0]], unit="N")
+    m.signal("place", lambda s: s.coordinate("x"))
+    m.filter("smooth", lambda s: s["felt"][0] + s.angular_velocity("tool")[2], [1.0], [0.05, 1.0])
+    m.controller("outer", None, cd.PID(3.0, sees="place"), inputs={"reference": 1.0}, every=0.02)
+    m.controller("inner", None, cd.PID(8.0, 2.0, sees=lambda s: s.rate("x")), inputs={"reference": "outer.output"})
+    m.controller("drive", "x", cd.Motor(0.5, 2.0, 0.1), inputs={"voltage": "inner.output"})
+    both = lambda s: [s["felt"][1], s["smooth"] + s["gain"]]
+    m.controller("both", None, both, inputs={"gain": lambda s: s.rate("x")}, outputs=2)
+    m.variable("seen", 0.0, every=0.1, update=lambda s: s["both.output"][1])
+    model = m.build()
+    cd.save(model, tmp_path / "m.yaml")
+    text = (tmp_path / "m.yaml").read_text()
+    assert "voltage: inner.output" in text and "sees: place" in text and "reaction: wrist" in text
+    want = cd.simulate(model, 0.5, samples=6)
+    run = cd.simulate(cd.load(tmp_path / "m.yaml"), 0.5, samples=6)
+    for name in ("q", "felt", "both.output", "seen", "outer.output"):
+        assert np.array_equal(run[name], want[name]), name
+    assert np.abs(want["felt"][:, 0] - want["felt"][:, 1]).max() < 1e-9 and np.abs(want["felt"]).max() > 0.1
+    m = slider()
+    m.signal("place", lambda s: s.coordinate("x"))
+    m.controller("outer", None, cd.PID(3.0, sees=lambda s: s["place"]), inputs={"reference": lambda s: ca.sin(s.t)})
+    m.controller("inner", "x", lambda s: s["outer.output"] - s.rate("x"))
+    model = m.build()
+    sent = pickle.loads(pickle.dumps(model))
+    assert np.array_equal(cd.simulate(sent, 0.5, samples=6).q, cd.simulate(model, 0.5, samples=6).q)
+    (tmp_path / "bad.yaml").write_text(text.replace("voltage: inner.output", "voltage: iner.output"))
+    with pytest.raises(cd.CardanError, match=r"controller 'drive': input 'voltage': 'iner.output' is not"):
+        cd.load(tmp_path / "bad.yaml")

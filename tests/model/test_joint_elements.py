@@ -37,6 +37,8 @@ def joints() -> cd.Mechanism:
         (lambda m: m.stop("s", "F[5]", lower=0.0), "joint 'F' (free) has a quaternion, and 'F[5]' is no coordinate"),
         (lambda m: m.stop("s", "F[2]", lower=1.0, upper=0.0), "z_lower 1 is above z_upper 0; exchange them"),
         (lambda m: m.stop("s", "F", lower=(0.0, None)), "lower must be 3 numbers, None where there is no limit"),
+        (lambda m: m.stop("s", ["a"], lambda t, P, T: P[0].position[0], lower=1, upper=0), "lower 1 is above upper 0"),
+        (lambda m: m.stop("s", ["a"], lambda t, P, T: P[0].position[0], unit="N"), "unit must be 'm' or 'rad'"),
         (lambda m: m.friction("f", "A[1]", coulomb=-1.0, stick=True), "coulomb must not be negative, got -1"),
         (lambda m: m.friction("f", "A", coulomb=(1.0, 0.0), stick=True), "nothing of 'A[1]' sticks; name the"),
         (lambda m: m.friction("f", "A", coulomb=(1.0, 2.0), static=(2.0, 1.0), stick=True), "static 1 is below"),
@@ -61,6 +63,8 @@ def test_files_keep_elements_along_coordinates(tmp_path) -> None:
     m.stop("cone", "B", swing=0.7, twist=0.4, axis=(1, 0, 0))
     m.stop("soft", "F", angle=1.2, stiffness=50.0, damping=0.1)
     m.stop("floor", "F", lower=(None, None, -2.0), restitution=0.3)
+    m.stop("reach", ["a", "b"], lambda t, P, T: P[0].position[0] - P[1].position[1], lower=-1.0, upper=2.0)
+    m.stop("lean", ["a"], lambda t, P, T: P[0].rotation[0, 2], unit="rad", lower=-0.5, stiffness=3.0)
     m.friction("rub", "A", coulomb=(1.0, 2.0), static=(1.5, 2.5), stick=True)
     m.torsion("spring", "A[1]", stiffness=5.0, rest=0.1)
     m.drive("motor", "A[0]", lambda t, q, v: 2 * t - q[0] - 3 * v[0])

@@ -61,6 +61,11 @@ def _has_lengths(owner: str, what: str, joints: Sequence[str], kinds: Sequence[K
     return sum(kind.nv for kind in kinds)
 
 
+def _signal(sees: Any) -> Any:
+    """What a law sees as a function of an instant: one that was given, or the signal of that name."""
+    return (lambda s: s[sees]) if isinstance(sees, str) else sees
+
+
 def _gain(owner: str, what: str, value: Any, n: int) -> np.ndarray:
     """A number for each of n rates, not negative."""
     found = np.broadcast_to(numbers(owner, what, value, (n,) if np.ndim(value) else ()), n).astype(float)
@@ -88,7 +93,7 @@ class PID(ControlLaw):
         limits: largest effort, or the least and the largest; the effort is kept within.
         tracking: s; past the limits the integral follows the effort with this time constant (back-calculation), so that
             it does not wind up; by default kp / ki.
-        sees: function of an instant that returns what is regulated, a number for each effort.
+        sees: what is regulated, a number for each effort: a function of an instant, or the name of a signal.
 
     """
 
@@ -98,7 +103,7 @@ class PID(ControlLaw):
     filter: float | None = None
     limits: Any = None
     tracking: float | None = None
-    sees: Callable[[Any], Any] | None = None
+    sees: Callable[[Any], Any] | str | None = None
 
     def outputs(self, owner: str) -> int:
         """As many as there are gains."""
@@ -120,11 +125,11 @@ class PID(ControlLaw):
             raise ModelError(f"{owner}: kd with sees= needs filter=, s, since the rate of what it sees is not known")
         starts: dict[str, Any] = {"integral": np.zeros(n)} if ki.any() else {}
         starts |= {"filtered": np.zeros(n)} if differs else {}
-        rated = not differs and self.sees is None
+        rated, sees = not differs and self.sees is None, _signal(self.sees)
         inputs = {"reference": np.zeros(n), **({"reference_rate": np.zeros(n)} if rated else {})}
 
         def law(s: Any) -> Any:
-            q, v = _coordinates(s, joints) if self.sees is None else (_seen(owner, self.sees(s), n), None)
+            q, v = _coordinates(s, joints) if sees is None else (_seen(owner, sees(s), n), None)
             e = s["reference"] - q
             x = s["integral"] if ki.any() else 0.0
             if rated:
@@ -175,19 +180,19 @@ def _limits(owner: str, limits: Any) -> tuple[float, float]:
 class StateSpace(ControlLaw):
     """A linear controller `x' = A x + B y`, `u = C x + D y`; sampled, the next `x` is `A x + B y`.
 
-    `y` is what `sees` returns of an instant; by default the errors `reference - q` of the joints, with the input
-    "reference". `cd.StateSpace(A, B, C, D)`, or one object that has these: of SciPy, of python-control, a
-    `cd.LinearModel`. The state is "x".
+    `y` is what `sees` returns of an instant, or the signal of that name; by default the errors `reference - q` of the
+    joints, with the input "reference". `cd.StateSpace(A, B, C, D)`, or one object that has these: of SciPy, of
+    python-control, a `cd.LinearModel`. The state is "x".
     """
 
     A: np.ndarray
     B: np.ndarray
     C: np.ndarray
     D: np.ndarray
-    sees: Callable[[Any], Any] | None
+    sees: Callable[[Any], Any] | str | None
     start: Any
 
-    def __init__(self, *matrices: Any, sees: Callable[[Any], Any] | None = None, start: Any = None) -> None:
+    def __init__(self, *matrices: Any, sees: Callable[[Any], Any] | str | None = None, start: Any = None) -> None:
         """Read the matrices, and check that they fit each other."""
         if len(matrices) == 1 and all(hasattr(matrices[0], name) for name in "ABCD"):
             matrices = tuple(getattr(matrices[0], name) for name in "ABCD")
@@ -239,13 +244,10 @@ class StateSpace(ControlLaw):
                 "what it sees with sees=function"
             )
         A, B, C, D = (ca.DM(x) for x in (self.A, self.B, self.C, self.D))
+        sees = _signal(self.sees)
 
         def law(s: Any) -> Any:
-            y = (
-                s["reference"] - _coordinates(s, joints)[0]
-                if self.sees is None
-                else _seen(owner, self.sees(s), B.size2())
-            )
+            y = s["reference"] - _coordinates(s, joints)[0] if sees is None else _seen(owner, sees(s), B.size2())
             if not A.size1():
                 return D @ y
             return C @ s["x"] + D @ y, {"x": A @ s["x"] + B @ y}
@@ -265,13 +267,15 @@ def _seen(owner: str, y: Any, n: int) -> Any:
 
 @dataclass(frozen=True)
 class StateFeedback(ControlLaw):
-    """State feedback `u = u0 - K (x - x0)` of all coordinates and rates of some joints, as LQR gives it.
+    """State feedback `u = u0 - K (x - x0)` of coordinates and rates of joints, and of variables, as LQR gives it.
 
     Args:
-        K: (efforts, 2 n): gains of the coordinates, then of the rates, of `states`.
-        states: the joints whose coordinates and rates are fed back, in order; a `cd.LinearModel` stands for its own
-            states and operating point. By default the joints that the controller drives.
-        at: coordinates and then rates (2 n,) about which it regulates; zero by default.
+        K: (efforts, 2 n + m): gains of the coordinates, then of the rates, of the n joints in `states`, then of the m
+            variables.
+        states: the joints whose coordinates and rates are fed back, in order, then names of variables, such as the
+            integral of an error or a current; a `cd.LinearModel` stands for its own states and operating point. By
+            default the joints that the controller drives.
+        at: coordinates, then rates, then variables (2 n + m,) about which it regulates; zero by default.
         effort: efforts there; zero by default.
 
     """
@@ -296,37 +300,47 @@ class StateFeedback(ControlLaw):
         names, at, effort = self.states or list(joints), self.at, self.effort
         if hasattr(names, "point"):
             names, at, effort = of_linear(owner, names, joints)
-        width = 2 * len(names)
-        if K.shape != (n, width):
-            raise ModelError(
-                f"{owner}: K must be {(n, width)}, a row for each effort, a column for each coordinate and then each "
-                f"rate of {', '.join(names)}; got {K.shape}"
-            )
+        width = K.shape[1]
         x0 = numbers(owner, "at", np.zeros(width) if at is None else at, (width,))
-        u0 = numbers(owner, "effort", np.zeros(n) if effort is None else effort, (n,))
+        u0 = numbers(owner, "effort", np.zeros(n) if effort is None else np.atleast_1d(effort), (n,))
 
         def law(s: Any) -> Any:
-            x = ca.vertcat(*_coordinates(s, names))
+            moving = [name for name in names if name in s.model.joint_names]
+            others = [name for name in names if name not in moving]
+            wanted = (n, 2 * len(moving) + len(others))
+            if K.shape != wanted:
+                more = f", then for each of {', '.join(others)}" if others else ""
+                raise ModelError(
+                    f"K must be {wanted}, a row for each effort, a column for each coordinate and then each rate of "
+                    f"{', '.join(moving)}{more}; got {K.shape}"
+                )
+            x = ca.vertcat(*(_coordinates(s, moving) if moving else ()), *(s[name] for name in others))
             if x.numel() != width:
-                raise ModelError(f"its states {', '.join(names)} must have one coordinate each")
-            return ca.DM(u0) - ca.DM(K) @ (x - ca.DM(x0) - ca.vertcat(s["reference"], ca.DM.zeros(len(names))))
+                raise ModelError(f"its states {', '.join(names)} must have one coordinate, or one number, each")
+            return ca.DM(u0) - ca.DM(K) @ (x - ca.DM(x0) - ca.vertcat(s["reference"], ca.DM.zeros(width - count)))
 
-        return law, {}, {"reference": np.zeros(len(names))}
+        count = max(width - len(names), 0)  # of joints, if K fits
+        return law, {}, {"reference": np.zeros(count)}
 
 
 def of_linear(owner: str, linear: Any, joints: Sequence[str]) -> tuple[list[str], np.ndarray, np.ndarray]:
-    """Joints of the states of a linear model, the states of its operating point, and the efforts there."""
+    """Joints and variables that are the states of a linear model, its operating point, and the efforts there."""
     split = [name.partition(".") for name in linear.states]
     names = [rest for kind, _, rest in split if kind == "q"]
-    if [f"{kind}.{name}" for kind in "qv" for name in names] != list(linear.states):
-        raise ModelError(f"{owner}: states of the linear model must be coordinates and then their rates")
+    others = [x.name for x in linear.model.variables if x.is_state]
+    if [*(f"{kind}.{name}" for kind in "qv" for name in names), *others] != list(linear.states):
+        raise ModelError(
+            f"{owner}: states of the linear model must be coordinates, then their rates, then variables of one number"
+        )
     model, point = linear.model, linear.point
     if point.q.ndim > 1:
         raise ModelError(f"{owner}: the linear model is a batch; give one of it")
     q = np.concatenate([point.q[model.q_slice(name)] for name in names])
     v = np.concatenate([point.v[model.v_slice(name)] for name in names])
     tau = np.zeros(model.nv) if point.tau is None else np.broadcast_to(point.tau, model.nv)
-    return names, np.concatenate([q, v]), np.concatenate([tau[model.v_slice(name)] for name in joints])
+    values = model.parameters.nominal if model.values is None else model.values
+    x = [values[..., model.parameters.slice_of(name)] for name in others]
+    return [*names, *others], np.concatenate([q, v, *x]), np.concatenate([tau[model.v_slice(name)] for name in joints])
 
 
 @dataclass(frozen=True)

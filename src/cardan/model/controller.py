@@ -60,7 +60,7 @@ class Controller:
     behind: tuple[Sight, ...] = ()
     """What its efforts depend on at the same instant, also through signals."""
     ready: ControlLaw | None = None
-    """The ready-made law that `law` is, if it is one."""
+    """The ready-made law that `law` is, if it is one whose numbers say all."""
     sizes: tuple[int, ...] = ()
     """How many numbers act along each joint, then on each body; or how many it gives as a signal."""
 
@@ -155,7 +155,10 @@ class Controller:
         if first.sights != again.sights or first.function.serialize() != again.function.serialize():
             raise ModelError(self._not_a_function)
         wires = {name: (recorded if callable(wire) else wire, n) for name, (wire, n) in self.wires.items()}
-        return replace(self, recorded=first, law=recorded, wires=wires)  # which other processes can be sent
+        ready = None if callable(getattr(self.ready, "sees", None)) else self.ready
+        return replace(
+            self, recorded=first, law=recorded, wires=wires, ready=ready
+        )  # which other processes can be sent
 
     @property
     def _not_a_function(self) -> str:

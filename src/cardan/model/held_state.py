@@ -11,6 +11,7 @@ import ast
 import inspect
 import textwrap
 from collections.abc import Callable
+from tokenize import TokenError
 from typing import Any
 
 from cardan.errors import ModelError
@@ -36,7 +37,7 @@ def _held(function: Callable[..., Any]) -> str:
         return ""
     try:
         tree = ast.parse(textwrap.dedent(inspect.getsource(code)))
-    except (OSError, TypeError, SyntaxError, IndentationError):  # no source, or a lambda inside a call
+    except (OSError, TypeError, SyntaxError, TokenError):  # no source, or a lambda inside a call
         return ""
     defined = next((n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef) and n.name == code.__name__), None)
     if defined is None:

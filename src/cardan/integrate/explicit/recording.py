@@ -110,6 +110,15 @@ class Jumped:
     limited: bool
 
 
+@dataclass(frozen=True)
+class Sampled:
+    """Samples at states `x` after a jump: which systems (B,) kept one, and the numbers (B,) of these."""
+
+    x: States
+    systems: np.ndarray
+    numbers: np.ndarray
+
+
 @dataclass
 class Leg:
     """One advance: the steps, then a `branch` of steps that only a sample took, and where the systems arrived.
@@ -142,7 +151,7 @@ class RecordingStepper(ExplicitStepper):
                 f"derivatives of a run: model {self.model.name!r} has {len(self.model.tree.links)} links, and steps of "
                 "such large models are not differentiated yet; take a smaller one"
             )
-        self.tape: list[Leg | Started | Jumped] = []
+        self.tape: list[Leg | Started | Jumped | Sampled] = []
         self.memory = self._kept = 0
         self.most_memory = tape_memory(self.threads)
         self.count: np.ndarray | None = None
@@ -165,7 +174,10 @@ class RecordingStepper(ExplicitStepper):
     def sampled(self, systems: np.ndarray) -> None:
         """Note that the systems of a mask (B,) keep a sample of where they are."""
         count = np.zeros(len(systems), dtype=int) if self.count is None else self.count
-        if self._leg is not None:
+        if self._leg is not None and isinstance(self.tape[-1], Jumped):
+            own = {"t": self._leg.x["t"], "q": self._leg.x["q"], "v": self.s["v"], "x": self.s.get("x")}
+            self.tape.append(Sampled({n: np.asarray(own[n]) for n in self.derivatives.place}, systems.copy(), count))
+        elif self._leg is not None:
             self._leg.samples.append((systems.copy(), count))
         self.count = count + systems
 

@@ -26,8 +26,8 @@ from cardan.integrate.explicit.recording import (
     FIXED_END,
     Block,
     Jumped,
-    Leg,
     RecordingStepper,
+    Sampled,
     Started,
     Taken,
     on_host,
@@ -78,6 +78,9 @@ class Sweep:
         for item in self.stepper.tape:
             if isinstance(item, Jumped):
                 along = self._jump_along(item, along)
+                continue
+            if isinstance(item, Sampled):
+                yield item.systems, item.numbers, self._sample_along(item.x, along)
                 continue
             if isinstance(item, Started):
                 if item is self.begun:
@@ -186,17 +189,19 @@ class Sweep:
             if isinstance(item, Jumped):
                 bar = self._jump_back(item, bar)
                 continue
+            if isinstance(item, Sampled):
+                bar = self._joined(bar, self._sample_back(item.x, [], weights, item.systems, item.numbers))
+                continue
             if isinstance(item, Started):
                 bar = self._start_back(item, bar)
                 if item is self.begun:
                     at_start = np.zeros(B, dtype=int)
-                    first = Leg(0.0, (), x=item.x)
-                    own = self._sample_back(first, [], weights, np.ones(B, dtype=bool), at_start)
+                    own = self._sample_back(item.x, [], weights, np.ones(B, dtype=bool), at_start)
                     bar = self._joined(bar, own)
                 continue
             steps, branch = self.stepper.steps_of(item)
             for mask, numbers in item.samples:
-                bar = self._joined(bar, self._sample_back(item, branch, weights, mask, numbers))
+                bar = self._joined(bar, self._sample_back(item.x, branch, weights, mask, numbers))
             bar = self._steps_back(steps, bar)
         found = {"q": bar["q"], "v": bar["v"], **dict(zip(("tau", "p"), self.sums, strict=False))}
         if self.states:
@@ -230,16 +235,16 @@ class Sweep:
         return bar if more is None else {name: bar[name] + more[name] for name in bar}
 
     def _sample_back(
-        self, leg: Leg, branch: list[Block], weights: Moving, mask: np.ndarray, numbers: np.ndarray
+        self, there: Moving, branch: list[Block], weights: Moving, mask: np.ndarray, numbers: np.ndarray
     ) -> Moving | None:
-        """Weights at the state that a leg's steps lead to, of those of a sample; None if they are zero."""
+        """Weights at the state from which a branch of steps leads `there`, of those of a sample; None if zero."""
         rows, numbers = np.arange(self.systems), np.minimum(numbers, self.samples - 1)  # of those in the mask
         w = {name: np.where(_like(mask, x[rows, numbers]), x[rows, numbers], 0.0) for name, x in weights.items()}
         if not any(x.any() for x in w.values()):
             return None
         free = w.pop("p", None)
         if self.projects:
-            x = [leg.x[name] for name in self.place]
+            x = [there[name] for name in self.place]
             found = self.kernels.pulled_sample(*x, w["q"], w["v"], *self.data, *self.sums, threads=self.threads)
             self.sums = list(found[len(self.place) :])
             w = dict(zip(self.place, found, strict=False)) | {"t": w["t"] + found[0]}

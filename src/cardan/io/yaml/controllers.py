@@ -25,7 +25,7 @@ def ready_law(kind: str, values: dict[str, Any]) -> ControlLaw:
     """A ready-made law from the entries of a file; takes those that are its own."""
     law = CONTROL_LAWS[kind]
     if law is StateSpace:
-        return StateSpace(*(values.pop(name) for name in "ABCD"))
+        return StateSpace(*(values.pop(name) for name in "ABCD"), sees=values.pop("sees", None))
     own = {each.name: IN_FILES.get(each.name, each.name) for each in fields(law)}  # type: ignore[arg-type]
     given = {name: values.pop(key) for name, key in own.items() if key in values}
     single = {name: x[0] if isinstance(x, list) and len(x) == 1 and name not in ("K", "states") else x
@@ -49,20 +49,21 @@ def controller_entries(thing: Mechanism | Model, c: Controller, tables: WrittenT
     """A controller as entries."""
     starts = {x.name: x.value for x in thing.variables}
     joints, bodies = [joint.name for joint in thing.joints], [body.name for body in thing.bodies]
+    wires = {what: wire for what, (wire, _) in c.wires.items()}
+    plain = not callable(getattr(c.ready, "sees", None)) and all(isinstance(wire, str) for wire in wires.values())
+    plain = plain and c.ready is not None
     on: Entries = {"joints": [joints[j] for j in c.joints]} if c.joints else {}
     on |= {"every": number(c.every)} if c.every else {}
     on |= {"delay": number(c.lag * c.every)} if c.lag else {}
     for what, own in (("states", c.states), ("inputs", c.inputs)):
         values = {name: starts[f"{c.name}.{name}"] for name in own}
-        kept = {name: x for name, x in values.items() if c.ready is None or np.any(x)}
+        kept = {name: x for name, x in values.items() if not plain or np.any(x)}
         on |= {what: {name: _plain(x) for name, x in kept.items()}} if kept else {}
     if c.called:
         raise ModelError(
             f"{c.owner}: its law is plain Python, which no file holds; write it as a function of an instant"
         )
-    wires = {what: wire for what, (wire, _) in c.wires.items()}
-    plain = getattr(c.ready, "sees", None) is None and all(isinstance(wire, str) for wire in wires.values())
-    if c.ready is not None and plain:
+    if plain:
         if wires:
             on["inputs"] = {**on.get("inputs", {}), **{what: str(wire) for what, wire in wires.items()}}
         kind = next(name for name, law in CONTROL_LAWS.items() if type(c.ready) is law)
@@ -77,6 +78,7 @@ def controller_entries(thing: Mechanism | Model, c: Controller, tables: WrittenT
         return [x[k] for x in results for k in range(x.numel())]
 
     on |= {"bodies": [bodies[b] for b in c.bodies]} if c.bodies else {}
+    on |= {"outputs": c.size} if not c.acts and c.size > 1 else {}
     return {"type": "user", **on, **instant_entries(thing, c.owner, "law", column, tables)}
 
 
@@ -89,11 +91,17 @@ def _numbers_of(c: Controller, joints: list[str]) -> Entries:
     entries: Entries = {}
     for each in fields(law):
         value, default = getattr(law, each.name), each.default
-        if value is None or each.name in ("sees", "start") or (np.isscalar(value) and value == default):
+        if value is None or each.name == "start" or (np.isscalar(value) and value == default):
             continue
         key = IN_FILES.get(each.name, each.name)
         texts = each.name == "states"
-        entries[key] = list(value) if texts else _plain(value, rows=each.name in ("K", "A", "B", "C", "D"))
+        entries[key] = (
+            list(value)
+            if texts
+            else value
+            if isinstance(value, str)
+            else _plain(value, rows=each.name in ("K", "A", "B", "C", "D"))
+        )
     return entries
 
 

@@ -20,18 +20,26 @@ from cardan.io.yaml.expression import Name, number
 from cardan.io.yaml.function import Entries, Variables, WrittenTables, calculated, printed, shared, taken
 from cardan.model.body import Joint
 from cardan.model.builder import Mechanism
+from cardan.model.measured_force import find_force
 from cardan.model.model import Model
+from cardan.model.sight import SensorReadings
+from cardan.model.signal import Signal
 from cardan.model.values import one
 from cardan.model.variable import Variable
 
-JOINT, BODY, NUMBER = ("coordinate", "rate"), ("position", "velocity"), "number"
-WHAT = (*JOINT, *BODY, NUMBER)
+JOINT, NUMBER = ("coordinate", "rate", "reaction"), "number"
+BODY = ("position", "velocity", "acceleration")
+WHOLE_BODY = {"rotation": 9, "angular_velocity": 3, "angular_acceleration": 3}
+WHAT = (*JOINT, *BODY, *WHOLE_BODY, "force", NUMBER)
 Point = tuple[float, ...]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What is read of an instant: a quantity, the name of a joint, body or number, and of a body the point, m."""
+    """What is read of an instant: a quantity, the name of a joint, body, element or number, and of a body the point, m.
+
+    Axes are columns, one below the other.
+    """
 
     what: str
     of: str
@@ -41,7 +49,10 @@ class Reading:
         """Its value at an instant."""
         if self.what == NUMBER:
             return s[self.of]
-        return getattr(s, self.what)(self.of, *([self.point] if self.what in BODY else []))
+        import casadi as ca
+
+        found = getattr(s, self.what)(self.of, *([self.point] if self.what in BODY else []))
+        return ca.vec(found) if self.what == "rotation" else found
 
     @property
     def name(self) -> str:
@@ -61,26 +72,46 @@ class Sizes:
         self.places = {"ground", *(body.name for body in thing.bodies), *(frame.name for frame in thing.frames)}
         self.numbers = {x.name: x.value.size for x in thing.variables}
         if isinstance(thing, Model):
+            self.numbers |= {name: _size_of_signal(thing, name) for name in thing.signal_names}
             self.numbers |= {p.name: int(np.prod(p.shape)) for p in thing.parameters}
 
     def __call__(self, reading: Reading) -> int:
         """Its numbers."""
         if reading.what in JOINT:
             joint: Joint = self._known("joint", reading.of, self.joints)
+            if reading.what == "reaction":
+                return 6
             return joint.kind.nq if reading.what == "coordinate" else joint.kind.nv
-        if reading.what in BODY:
+        if reading.what == "force":
+            return find_force(self.model, reading.of).size
+        if reading.what in BODY or reading.what in WHOLE_BODY:
             if reading.of not in self.places:
                 raise UnknownNameError(f"there is no body or frame {reading.of!r}{nearest(reading.of, self.places)}")
-            return 3
+            return WHOLE_BODY.get(reading.what, 3)
         if reading.of not in self.numbers and isinstance(self.thing, Mechanism):
-            free = self.thing.build().free(reading.of).parameters
-            self.numbers[reading.of] = int(np.prod(next(p.shape for p in free if p.name == reading.of)))
+            model = self.model
+            if reading.of in model.signal_names:
+                self.numbers[reading.of] = _size_of_signal(model, reading.of)
+            else:
+                free = model.free(reading.of).parameters
+                self.numbers[reading.of] = int(np.prod(next(p.shape for p in free if p.name == reading.of)))
         return int(self._known("variable or free number", reading.of, self.numbers))
+
+    @property
+    def model(self) -> Model:
+        """The mechanism as it is now."""
+        return self.thing if isinstance(self.thing, Model) else self.thing.build()
 
     def _known(self, what: str, name: str, known: dict[str, Any]) -> Any:
         if name not in known:
             raise UnknownNameError(f"there is no {what} {name!r}{nearest(name, known)}")
         return known[name]
+
+
+def _size_of_signal(model: Model, name: str) -> int:
+    found = model.signal(name)
+    assert found is not None
+    return found.size_in(model)
 
 
 # Reading.
@@ -103,7 +134,7 @@ def of_instant(made: Callable[..., list[Any]], readings: dict[str, Reading]) -> 
 # Writing.
 
 
-class RecordedInstant:
+class RecordedInstant(SensorReadings):
     """An instant that notes what a function reads of it; every reading is a symbol of its own."""
 
     def __init__(self, thing: Mechanism | Model) -> None:
@@ -130,8 +161,36 @@ class RecordedInstant:
         """Velocity of a point of a body or frame."""
         return self._symbol(Reading("velocity", body, tuple(one("velocity", "point", point, 3).tolist())))
 
+    def acceleration(self, body: str, point: Sequence[float] = (0.0, 0.0, 0.0)) -> Any:
+        """Acceleration of a point of a body or frame."""
+        return self._symbol(Reading("acceleration", body, tuple(one("acceleration", "point", point, 3).tolist())))
+
+    def rotation(self, body: str) -> Any:
+        """Axes of a body or frame."""
+        import casadi as ca
+
+        return ca.reshape(self._symbol(Reading("rotation", body)), 3, 3)
+
+    def angular_velocity(self, body: str) -> Any:
+        """Angular velocity of a body or frame."""
+        return self._symbol(Reading("angular_velocity", body))
+
+    def angular_acceleration(self, body: str) -> Any:
+        """Angular acceleration of a body or frame."""
+        return self._symbol(Reading("angular_acceleration", body))
+
+    def joint_wrench(self, joint: str) -> Any:
+        """Moment and force of a joint on its child, in its joint frame."""
+        return self._symbol(Reading("reaction", joint))
+
+    def force(self, name: str) -> Any:
+        """Force of an element."""
+        return self._symbol(Reading("force", name))
+
+    load = force
+
     def __getitem__(self, name: str) -> Any:
-        """A variable or free number."""
+        """A variable, signal or free number."""
         return self._symbol(Reading(NUMBER, name))
 
     @property
@@ -200,6 +259,14 @@ def _distinct(readings: dict[Reading, Any]) -> Iterator[str]:
 def _reading(reading: Reading) -> Entries:
     point = [number(x) for x in reading.point]
     return {reading.what: reading.of} | ({"point": point} if any(reading.point) else {})
+
+
+def signal_entries(thing: Mechanism | Model, signal: Signal, tables: WrittenTables) -> Entries:
+    """A signal as entries."""
+    entries: Entries = {"unit": signal.unit} if signal.unit else {}
+    function = signal.function if signal.recorded is None else signal.at
+    assert function is not None
+    return entries | instant_entries(thing, signal.owner, "value", function, tables)
 
 
 def variable_entries(thing: Mechanism | Model, variable: Variable, tables: WrittenTables) -> Entries:

@@ -127,9 +127,12 @@ class _MechanismReader:
         for section, add in sections.items():
             for name, reader in self.named(section):
                 add(name, reader)
-        self.variables()
+        signals = self.sizes_of_signals()
+        self.variables(signals)
+        for name, reader in self.named("signals"):
+            self.signal(name, reader, signals)
         for name, reader in self.named("controllers"):
-            self.controller(name, reader)
+            self.controller(name, reader, signals)
         if self.section("ground").entries:
             ground = replace(self.top, node=self.section("ground"), owner="ground", what="")
             m.shape(m.ground, *self.shapes(entries_of(ground, schema.GROUND).get("shape", ())))
@@ -325,10 +328,37 @@ class _MechanismReader:
                     given[what][joint] = form.read(replace(place, kind=self.kinds.get(joint, Free.kind)))
             self.mechanism.state(name, given["q"], given["v"], time=values.get("time", 0.0))
 
-    def variables(self) -> None:
-        """Add the variables; the expressions of each may read all of them."""
+    def sizes_of_signals(self) -> dict[str, int]:
+        """How many numbers each signal of the file has, and each output of a controller."""
+        found = {}
+        for name, reader in self.named("signals"):
+            given: NodeReader = entries_of(reader, schema.SIGNALS)["value"]
+            found[name] = len(given.items()) if isinstance(given.node, List) else 1
+        kinds = {joint.name: joint.kind for joint in self.mechanism.joints}
+        for name, reader in self.named("controllers"):
+            kind = type_of(reader, tuple(schema.CONTROLLER_TYPES))
+            values = entries_of(reader, self.controller_schema(kind))
+            joints, bodies = values.get("joints", []), values.get("bodies", [])
+            alone = [np.size(values[gain]) for gain in ("kp", "ki", "kd") if gain in values]
+            alone += [len(values[rows]) for rows in ("D", "K") if rows in values] + [int(values.get("outputs", 1))]
+            acting = 6 * len(bodies) + sum(kinds[joint].nv for joint in joints if joint in kinds)
+            found[f"{name}.output"] = acting if joints or bodies else max(alone)
+        return found
+
+    def signal(self, name: str, reader: NodeReader, signals: dict[str, int]) -> None:
+        """Add a signal."""
+        values = entries_of(reader, schema.SIGNALS)
+        with self.adding(reader, f"signal {name!r}"):
+            size = instant.Sizes(self.mechanism)
+            size.numbers |= signals
+            made = self.of_instant(reader, values, "value", size, signals[name])
+            self.mechanism.signal(name, made, unit=values.get("unit", ""))
+
+    def variables(self, signals: dict[str, int]) -> None:
+        """Add the variables; the expressions of each may read all of them, and all signals."""
         found = [(name, reader, entries_of(reader, schema.VARIABLES)) for name, reader in self.named("variables")]
         size, starts = instant.Sizes(self.mechanism), {}
+        size.numbers |= signals
         for name, _, values in found:
             starts[name] = self.start_of(values["value"], values.get("unit", ""))
             size.numbers[name] = np.size(starts[name])
@@ -378,11 +408,16 @@ class _MechanismReader:
         made = self.expressions(reader, values, outputs, ["number"] * count, instant.variables_of(readings, size))
         return instant.of_instant(made, readings)
 
-    def controller(self, name: str, reader: NodeReader) -> None:
-        """Add a controller: a ready-made law, or one of expressions of the instant."""
+    @staticmethod
+    def controller_schema(kind: str) -> schema.Entries:
+        """Entries of a controller of one type."""
         types = schema.CONTROLLER_TYPES
-        kind = type_of(reader, tuple(types))
-        values = entries_of(reader, schema.with_type(types) | schema.CONTROLLERS | types[kind])
+        return schema.with_type(types) | schema.CONTROLLERS | types[kind]
+
+    def controller(self, name: str, reader: NodeReader, signals: dict[str, int]) -> None:
+        """Add a controller: a ready-made law, or one of expressions of the instant."""
+        kind = type_of(reader, tuple(schema.CONTROLLER_TYPES))
+        values = entries_of(reader, self.controller_schema(kind))
         values.pop("type")
         m, on = self.mechanism, {what: values.pop(what, []) for what in ("joints", "bodies")}
         with self.adding(reader, f"controller {name!r}"):
@@ -390,13 +425,21 @@ class _MechanismReader:
                 law: Any = ready_law(kind, values)
             else:
                 size = instant.Sizes(m)
-                own = {what: {k: np.size(x) for k, x in values.get(what, {}).items()} for what in ("states", "inputs")}
+                size.numbers |= signals
+                given = {what: values.get(what, {}) for what in ("states", "inputs")}
+                own = {
+                    what: {k: size.numbers.get(x, 1) if isinstance(x, str) else np.size(x) for k, x in each.items()}
+                    for what, each in given.items()
+                }
                 size.numbers |= {f"{name}.{k}": n for each in own.values() for k, n in each.items()}
-                efforts = 6 * len(on["bodies"]) + sum(j.kind.nv for j in m.joints if j.name in on["joints"])
+                efforts = signals[f"{name}.output"]
+                if "outputs" in values:
+                    values["outputs"] = int(values["outputs"])
                 column = self.of_instant(reader, values, "law", size, efforts + sum(own["states"].values()))
                 law = law_of_column(column, efforts, own["states"])
                 values = {k: x for k, x in values.items() if k not in ("law", "reads", "where")}
-            m.controller(name, on["joints"], law, bodies=on["bodies"], **values)
+            acts = on["joints"] or on["bodies"]
+            m.controller(name, on["joints"] if acts else None, law, bodies=on["bodies"], **values)
 
     def actuator(self, name: str, reader: NodeReader) -> None:
         values = entries_of(reader, schema.ACTUATORS)
@@ -413,9 +456,11 @@ class _MechanismReader:
             if kind.on == "joint":
                 reader = self.on_joint(reader)
             values = entries_of(reader, entries)
-            on: Any = values.get("joint", values.get("body", values.get("bodies")))
+            on: Any = next((values[what] for what in ("joint", "along", "body", "bodies") if what in values), None)
             if kind.bodies == 2:
                 on = (values["body1"], values["body2"])
+            elif kind.on == "joints":
+                on = self.coefficients(values["along"], "along")
             for what, field in kind.fields.items():
                 if field.form in FUNCTIONS and field.form != TABLE:
                     read = {EFFORT: self.efforts, GAP: self.gap}.get(field.form, self.wrenches)
@@ -483,10 +528,11 @@ class _MechanismReader:
         return numbers
 
     def gap(self, reader: NodeReader, kind: ForceKind, values: dict[str, Any]) -> Any:
-        """The function of a contact: its gap, and the velocities of sliding."""
+        """The function of a contact, its gap and the velocities of sliding; or of a stop, one expression."""
         given: NodeReader = values[kind.function]
         outputs = given.items() if isinstance(given.node, List) else [given]
-        quantities = ["length", *["velocity"] * (len(outputs) - 1)]
+        first = quantity_of(kind.fields[kind.function].unit.partition(",")[0])
+        quantities = [first, *["velocity"] * (len(outputs) - 1)]
         made = self.expressions(reader, values, outputs, quantities, self.of_bodies(reader, values["bodies"]))
         return lambda t, poses, twists: made(**function.body_values(t, poses, twists))
 
@@ -524,7 +570,7 @@ class _MechanismReader:
             if type == "coupling":
                 values = entries_of(reader, entries)
                 given = {what: values[what] for what in ("offset", "unit") if what in values}
-                self.mechanism.couple(name, self.coefficients(values), **given)
+                self.mechanism.couple(name, self.coefficients(values["coefficients"], "coefficients"), **given)
                 return
             if type == "relation":
                 values = entries_of(reader, entries)
@@ -561,6 +607,8 @@ class _MechanismReader:
             on: Any = values.get("body", values.get("bodies"))
             if kind.bodies == 2:
                 on = (values["body1"], values["body2"])
+            elif kind.on == "joints":
+                on = self.coefficients(values["along"], "along")
             for what, field in kind.fields.items():
                 if field.form == FUNCTION:
                     values[what] = self.plain_function(reader, values, what, field)
@@ -574,13 +622,12 @@ class _MechanismReader:
         made = self.expressions(reader, values, [values[what]], [quantity_of(field.unit)], variables)
         return lambda *at: made(**dict(zip(names, at, strict=True)))[0]
 
-    def coefficients(self, values: dict[str, Any]) -> dict[str, float]:
-        """Read the coefficients of a coupling; products whose units are known must agree."""
-        reader: NodeReader = values["coefficients"]
+    def coefficients(self, reader: NodeReader, what: str) -> dict[str, float]:
+        """Read the coefficients of a sum of coordinates; products whose units are known must agree."""
         numbers: dict[str, float] = {}
         products: dict[tuple[int, ...], str] = {}
         for joint, node in reader.table("").entries.items():
-            inner = reader.inner(node, f"coefficients.{joint}")
+            inner = reader.inner(node, f"{what}.{joint}")
             value = inner.quantity()
             kind = self.kind_along(joint)
             if kind is not None and kind.nv == 1 and value.dimension is not None and not value.bare:

@@ -6,6 +6,7 @@ joint types and of force elements come from their declarations in `cardan.model`
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -487,16 +488,34 @@ ACTUATORS: Entries = {
 STARTS = Form(
     lambda reader: {
         name: (POINTS if isinstance(node, List) else number()).read(reader.inner(node, name))
-        for name, node in reader.table("{reference: 0.5}").entries.items()
+        for name, node in reader.table("{integral: 0.5}").entries.items()
     },
     {"type": "object", "additionalProperties": SOME},
 )  # fmt: skip
+
+
+def _read_input(reader: NodeReader) -> Any:
+    """A start value, or the name of a signal: text that begins as no number does."""
+    if isinstance(reader.node, List):
+        return POINTS.read(reader)
+    text = reader.node.text if isinstance(reader.node, Scalar) else ""
+    return TEXT.read(reader) if re.match(r"[^\W\d]", text) else number().read(reader)
+
+
+GIVEN = Form(
+    lambda reader: {
+        name: _read_input(reader.inner(node, name))
+        for name, node in reader.table("{reference: 0.5}").entries.items()
+    },
+    {"type": "object", "additionalProperties": {"anyOf": [SOME, {"type": "string"}]}},
+)  # fmt: skip
+SEES = Entry(TEXT, "the signal that it regulates in place of the coordinates of its joints")
 CONTROLLERS: Entries = {
-    "joints": Entry(list_of(TEXT), "the joints that it drives"),
+    "joints": Entry(list_of(TEXT), "the joints that it drives; without any it gives a signal, NAME.output"),
     "every": Entry(number("time"), "interval of one that is sampled"),
     "delay": Entry(number("time"), "by which its efforts come late, a multiple of every"),
     "states": Entry(STARTS, "start values of its states by name"),
-    "inputs": Entry(STARTS, "start values of its inputs by name"),
+    "inputs": Entry(GIVEN, "start values of its inputs by name, or the names of the signals that they are"),
 }
 CONTROLLER_TYPES: dict[str, Entries] = {
     "pid": {
@@ -506,11 +525,12 @@ CONTROLLER_TYPES: dict[str, Entries] = {
         "filter": Entry(number("time"), "time constant of the derivative; without it the rate is measured"),
         "limits": Entry(list_of(number()), "least and largest effort"),
         "tracking": Entry(number("time"), "time constant with which the integral follows past the limits"),
+        "sees": SEES,
     },
     "state_feedback": {
-        "K": Entry(ROWS, "gains of coordinates and then rates, a row for each effort", needed=True),
-        "feeds": Entry(list_of(TEXT), "the joints whose coordinates and rates are fed back; those driven unless given"),
-        "at": Entry(list_of(number()), "coordinates and then rates about which it regulates"),
+        "K": Entry(ROWS, "gains of coordinates, then rates, then variables, a row for each effort", needed=True),
+        "feeds": Entry(list_of(TEXT), "joints that are fed back, then variables; the joints driven by default"),
+        "at": Entry(list_of(number()), "coordinates, then rates, then variables about which it regulates"),
         "effort": Entry(list_of(number()), "efforts there"),
     },
     "state_space": {
@@ -518,6 +538,7 @@ CONTROLLER_TYPES: dict[str, Entries] = {
         "B": Entry(ROWS, "see A", needed=True),
         "C": Entry(ROWS, "see A", needed=True),
         "D": Entry(ROWS, "see A", needed=True),
+        "sees": SEES,
     },
     "motor": {
         "constant": Entry(number(), "N m/A, or N/A", needed=True),
@@ -528,6 +549,7 @@ CONTROLLER_TYPES: dict[str, Entries] = {
     },
     "user": {
         "bodies": Entry(list_of(TEXT), "bodies that it acts on by wrenches"),
+        "outputs": Entry(number(), "how many numbers it gives where it acts on nothing; 1 unless given"),
         "reads": Entry(named("{x: {coordinate: A}}"), "names for what the expressions read, as of variables"),
         "law": Entry(
             function(many=True), "efforts of the joints, wrenches, and then rates or next values of the states",
@@ -566,10 +588,16 @@ CURVES: Entries = {
 READS: Entries = {
     "coordinate": Entry(TEXT, "joint, whose coordinates are read"),
     "rate": Entry(TEXT, "joint, whose rates are read"),
+    "reaction": Entry(TEXT, "joint, whose moment and force on its child are read, in its joint frame, N m and N"),
+    "force": Entry(TEXT, "element, whose force is read as runs have it"),
     "position": Entry(TEXT, "body or frame, whose position in ground axes is read, m"),
     "velocity": Entry(TEXT, "body or frame, whose velocity in ground axes is read, m/s"),
-    "point": Entry(vector(), "of the body, whose position or velocity it is; its origin unless given"),
-    "number": Entry(TEXT, "variable, or number that is free"),
+    "acceleration": Entry(TEXT, "body or frame, whose acceleration in ground axes is read, m/s^2, without gravity"),
+    "point": Entry(vector(), "of the body, whose position, velocity or acceleration it is; its origin unless given"),
+    "rotation": Entry(TEXT, "body or frame, whose axes in ground axes are read: 9 numbers, axis by axis"),
+    "angular_velocity": Entry(TEXT, "body or frame, whose angular velocity in ground axes is read, rad/s"),
+    "angular_acceleration": Entry(TEXT, "body or frame, whose angular acceleration in ground axes is read, rad/s^2"),
+    "number": Entry(TEXT, "variable, signal, or number that is free"),
 }
 VARIABLES: Entries = {
     "value": Entry(Form(lambda reader: reader, SOME), "at which runs begin: a number, or several", needed=True),
@@ -579,6 +607,11 @@ VARIABLES: Entries = {
     "every": Entry(number("time"), "interval, s, after which it takes a new value"),
     "update": Entry(function(many=True), "this value: a number or an expression for each number"),
     "linear": Entry(TRUTH, "whether an input follows straight lines; false unless given"),
+}
+SIGNALS: Entries = {
+    "value": Entry(function(many=True), "a number or expression, or several", needed=True),
+    "unit": Entry(TEXT, "SI unit, for labels"),
+    "reads": Entry(named("{x: {coordinate: A}}"), "names in its expressions, and what each is"),
 }
 FRAMES: Entries = {
     "body": Entry(TEXT, "body, or ground", needed=True),
@@ -591,7 +624,10 @@ PAIR: Entries = {
 }
 WHERE = Entry(named("{w: =2*pi*t}"), "named values that the expressions share")
 CURVES["where"] = WHERE
-VARIABLES["where"] = CONTROLLER_TYPES["user"]["where"] = WHERE
+VARIABLES["where"] = SIGNALS["where"] = CONTROLLER_TYPES["user"]["where"] = WHERE
+ALONG_SEVERAL: Entries = {
+    "along": Entry(named("{A: 1, B: 3}"), "joints and the coefficients of their rates", needed=True)
+}
 ALONG: Entries = {"joint": Entry(TEXT, "the joint", needed=True)}
 BODY_LIST: Entries = {"bodies": Entry(list_of(TEXT), "the bodies, counted from 1 in the expressions", needed=True)}
 WRENCH: Entries = {
@@ -616,6 +652,7 @@ def _read_curve_name(reader: NodeReader) -> Any:
 
 # What a field of `cardan.model` is in a file, by its form.
 FORMS: dict[str, Callable[[Field], Form | None]] = {
+    declared.TEXT: lambda field: TEXT,
     declared.NUMBER: lambda field: number(quantity_of(field.unit)),
     declared.VECTOR: lambda field: vector(quantity_of(field.unit)),
     declared.AXIS: lambda field: AXIS,
@@ -673,8 +710,8 @@ def constraint_entries(kind: ConstraintKind) -> Entries:
 
 
 def _element_entries(owner: str, kind: ForceKind | ConstraintKind, *taken: str) -> Entries:
-    if kind.on == "joint":
-        on = ALONG
+    if kind.on != "bodies":
+        on = ALONG if kind.on == "joint" else ALONG_SEVERAL
     else:
         on = {1: {"body": Entry(TEXT, "the body", needed=True)}, 2: PAIR}.get(kind.bodies, BODY_LIST)
     entries = _declared(owner, kind.fields)
@@ -739,6 +776,7 @@ SECTIONS: Entries = {
     "forces": Entry(None, "forces and drives by name"),
     "constraints": Entry(None, "prescribed motions, couplings of joints, rolling and other constraints by name"),
     "variables": Entry(None, "numbers that change during a run, by name"),
+    "signals": Entry(None, "functions of the instant by name, which rates, updates and laws read"),
     "cut": Entry(list_of(TEXT), "joints to cut where loops are opened; the others are chosen"),
     "snapping": Entry(number(), "placements within this of 0, 1 or -1 are taken as that"),
     "free": Entry(list_of(TEXT), "numbers that are inputs of every function, such as crank.mass"),
@@ -776,6 +814,7 @@ def json_schema() -> Schema:
         "states": _by_name(_object(STATES)),
         "actuators": _by_name(_object(ACTUATORS)),
         "variables": _by_name(_object(VARIABLES)),
+        "signals": _by_name(_object(SIGNALS)),
         "controllers": _by_name(
             _by_type({type: with_type(CONTROLLER_TYPES) | CONTROLLERS | own for type, own in CONTROLLER_TYPES.items()})
         ),

@@ -26,7 +26,7 @@ from cardan.io.yaml.function import (
     plain_function_entries,
     value_entries,
 )
-from cardan.io.yaml.instant import variable_entries, written_variables
+from cardan.io.yaml.instant import signal_entries, variable_entries, written_variables
 from cardan.io.yaml.read import SIZE_LIMIT, Description, read_yaml
 from cardan.io.yaml.schema import AXES as AXIS_NAMES
 from cardan.io.yaml.schema import SHAPES, VERSION
@@ -46,9 +46,10 @@ from cardan.model.field import (
     MOMENT_AND_FORCE,
     POSE,
     SIX_AXES,
+    TEXT,
     Field,
 )
-from cardan.model.force import Coupling, Force, force_kinds
+from cardan.model.force import Coupling, Force, coordinate_names, force_kinds
 from cardan.model.idle_data import idle_data
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import joint_types
@@ -117,6 +118,7 @@ def _written(thing: Mechanism | Model, free: tuple[str, ...] = ()) -> str:
         "constraints": {c.name: _coupling(c, thing.joints, tables) for c in thing.couplings}
         | {c.name: _constraint(c, body_name, tables) for c in thing.own_constraints},
         "variables": {x.name: variable_entries(given, x, tables) for x in written_variables(thing)},
+        "signals": {x.name: signal_entries(given, x, tables) for x in thing.signals},
         "states": _states(thing),
         "actuators": {a.name: _actuator(a) for a in thing.actuators},
         "controllers": {c.name: controller_entries(thing, c, tables) for c in thing.controllers},
@@ -434,13 +436,17 @@ def _force(force: Force, body_name: Any, joints: tuple[Joint, ...], tables: Writ
             f"{force.owner}: its kind is not registered; call cd.add_force with it, so that files can name it"
         )
     entries: Entries = {"type": kind.in_files}
-    entries |= {"joint": force.joint_name(joints)} if kind.on == "joint" else _bodies(force, body_name)
+    if kind.on == "joints":
+        names = coordinate_names(zip(force.on, force.along, strict=True), joints)
+        entries["along"] = {name: number(c) for name, c in zip(names, force.numbers["along"], strict=True)}
+    else:
+        entries |= {"joint": force.joint_name(joints)} if kind.on == "joint" else _bodies(force, body_name)
     if force.function is not None:
         entries |= function_entries(force, joints, tables)
     for name, field in kind.fields.items():
-        if field.form not in FUNCTIONS:
+        if field.form not in FUNCTIONS and field.form != TEXT:
             entries |= _field(force, name, field)
-    return entries
+    return entries | force.texts
 
 
 def _bodies(element: Force | ConstraintElement, body_name: Any) -> Entries:
