@@ -17,13 +17,15 @@ import casadi as ca
 import numpy as np
 
 import cardan as cd
-from cardan.formulation.dynamics import parts_at
+from cardan.formulation.dynamics import law_motion_at, parts_at
+from cardan.formulation.law_motion import frictions
 from cardan.formulation.registry import find_formulation
 from cardan.mechanisms import random_inertia
 from cardan.model.joint import JointType
 from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import symbolic
 from cardan.structure.planarity import find_plane, prepare
+from cardan.structure.rows import kept_rows
 
 PAGE = Path(__file__).with_name("capability.md")
 JOINTS: dict[str, JointType] = {
@@ -73,6 +75,15 @@ NumPy's dense solution, extrapolated to step zero. Along the tangent of a loop i
 formulation, since each has its own equations where loops are open; else it is that in other coordinates.
 `points` in the plane is compared along the directions that stay there.
 `independent`: along the constraints, differences between states that are closed again.
+"""
+LAW_BOUND = 1e-9
+LAW_HEAD = f"""
+## Stops, locks and friction
+
+The same mechanisms with rows with laws in the joint: limits of every coordinate, or of angle, swing, twist and
+position, a lock, and friction that sticks, by a bound and by the joint's reaction. `all` says that gaps, rates,
+accelerations, what the forces of the rows do to these (Delassus' matrix), and the reactions that press friction agree
+with those in other coordinates, to {LAW_BOUND:g} of the largest, at {DERIVATIVE_STATES} of the states.
 """
 PLANAR_HEAD = """
 ## What a joint is to `points` in the plane
@@ -149,6 +160,60 @@ def _expected(joint: str, role: str, chart: str, way: str) -> dict[str, np.ndarr
     return {name: np.array([x[name] for x in found]) for name in BY}
 
 
+def lawful_mechanism(joint: str, role: str) -> cd.Model:
+    """The assembly with stops, a lock and friction in the joint."""
+    m = assembly(f"{joint} as {role} with laws", JOINTS[joint], role)
+    kind = JOINTS[joint].kind
+    if kind.nq == kind.nv:
+        m.stop("limits", "joint", lower=[-3.0] * kind.nv, upper=[3.0] * kind.nv)
+    else:
+        m.stop("limits", "joint", angle=3.0, swing=2.9, twist=2.8, axis=(0.2, 0.3, 1))
+    if joint == "free":
+        m.stop("positions", "joint", lower=(-5, -5, -5), upper=(5, None, 5))
+    m.lock("lock", "joint")
+    m.friction("rub", "joint", coulomb=0.3, stick=True)
+    if kind.freedoms_removed:
+        radius = {"radius": 0.1} if "rad/s" in kind.v_units else {}
+        m.friction("pressed", "joint", coefficient=0.2, stick=True, **radius)
+    return m.build(cut=["joint"] if role == "cut" else [])
+
+
+def law_line(joint: str, role: str) -> str:
+    """One row of the table of rows with laws."""
+    return f"| {joint} | {role} | {' | '.join(law_cell(joint, role, name) for name in FORMULATIONS)} |"
+
+
+def law_cell(joint: str, role: str, formulation: str) -> str:
+    """`all`, or what does not keep its bound."""
+    found = _laws(joint, role, formulation)
+    other = _laws(joint, role, "absolute_body" if find_formulation(formulation).in_tree else "spatial")
+    off = {name: np.abs(found[name] - other[name]).max() / np.abs(other[name]).max(initial=1.0) for name in found}
+    return " ".join(f"not {name}" for name, x in off.items() if not x <= LAW_BOUND) or "all"
+
+
+@cache
+def _laws(joint: str, role: str, formulation: str) -> dict[str, np.ndarray]:
+    """What the rows with laws are at some states, by CasADi's interpreter."""
+    model = lawful_mechanism(joint, role)
+    states = [x[:DERIVATIVE_STATES] for x in _states(model)]
+    inputs = {"q": ca.SX.sym("q", model.nq), "v": ca.SX.sym("v", model.nv), "tau": ca.SX.sym("tau", model.nv)}
+    inputs["wrenches"] = ca.SX.sym("wrenches", model.nb, 6)
+    way = formulation_of(model, formulation)
+    prepare(model, way)
+    motion = law_motion_at(symbolic(model)[0], way, kept_rows(model, way), inputs)
+    pressing = [part for f in frictions(model) if f.joint is not None for part in motion.pressing(f)]
+    parts = {"gaps": motion.rows.phi, "rates": motion.u, "b": motion.rate[0], "W": motion.rate[1]}
+    parts["reactions"] = ca.horzcat(ca.SX(3, 1), *pressing)
+    graph = ca.Function("laws", [*inputs.values()], [ca.densify(x) for x in parts.values()])
+    values = [graph(*one) for one in zip(*states, strict=True)]
+    return {name: np.array([np.array(x[k]) for x in values]) for k, name in enumerate(parts)}
+
+
+def law_rows() -> list[tuple[str, str]]:
+    """Joint and role of each row of the table of rows with laws."""
+    return [(joint, role) for joint, type in JOINTS.items() if type.kind.nv for role in ROLES]
+
+
 def planar_mechanism(joint: str, role: str, axis: str) -> cd.Model:
     """A hinge, a body, the joint, another body; held or cut, a planar joint carries the second too."""
     m = cd.Mechanism(f"planar {joint} {role} {axis}", gravity=(1.0, -9.0, 2.0))
@@ -223,7 +288,8 @@ def page() -> str:
     rows = [line(joint, role) for joint in JOINTS for role in ROLES]
     derivatives = [derivative_line(*row) for row in derivative_rows()]
     planar = [planar_line(joint) for joint in JOINTS]
-    tables = [HEAD, *header(), *rows, DERIVATIVE_HEAD, *derivative_header(), *derivatives]
+    laws = [law_line(*row) for row in law_rows()]
+    tables = [HEAD, *header(), *rows, DERIVATIVE_HEAD, *derivative_header(), *derivatives, LAW_HEAD, *header(), *laws]
     return "\n".join([*tables, PLANAR_HEAD, *planar_header(), *planar]) + "\n"
 
 

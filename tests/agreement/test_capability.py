@@ -31,11 +31,13 @@ def test_the_page_has_these_rows_in_this_order_and_nothing_else() -> None:
     frame = "\n".join([make.HEAD, *make.header()]) + "\n"
     assert text.startswith(frame)
     table, rest = text[len(frame) :].split(make.DERIVATIVE_HEAD)
-    derivatives, rest = rest.split(make.PLANAR_HEAD)
+    derivatives, rest = rest.split(make.LAW_HEAD)
+    laws, rest = rest.split(make.PLANAR_HEAD)
     rows = [tuple(row.split(" | ")[:2]) for row in table.splitlines()]
     assert derivatives.splitlines()[1:3] == make.derivative_header()
     every = " | all" * len(make.FORMULATIONS)  # there is no hole
     assert derivatives.splitlines()[3:] == [f"| {' | '.join(row)}{every} |" for row in make.derivative_rows()]
+    assert laws.splitlines()[1:] == [*make.header(), *(f"| {' | '.join(row)}{every} |" for row in make.law_rows())]
     assert rest.splitlines()[1:3] == make.planar_header()
     assert [row.split(" | ")[0] for row in rest.splitlines()[3:]] == [f"| {joint}" for joint in make.JOINTS]
     assert rows == [(f"| {joint}", role) for joint in make.JOINTS for role in make.ROLES]
@@ -73,3 +75,9 @@ def test_the_joint_has_the_role_that_its_row_says(joint: str) -> None:
     assert make.mechanism(joint, "tree").cuts == ()
     model = make.mechanism(joint, "cut")
     assert [model.joints[j].kind.name for j in model.cuts] == [joint]
+
+
+@pytest.mark.parametrize(("joint", "role"), [("cylindrical", "tree"), ("spherical", "cut"), ("planar", "cut")])
+def test_rows_with_laws_agree_in_some_cells(joint: str, role: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(make, "DERIVATIVE_STATES", 1)
+    assert make.law_line(joint, role).count("all") == len(make.FORMULATIONS)

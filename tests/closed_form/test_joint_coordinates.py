@@ -161,12 +161,9 @@ def test_friction_by_reactions_is_the_same_wherever_the_loop_is_cut() -> None:
         own = [model.joints[link.joint].name for link in model.tree.links]
         x = cd.assemble(model, {name: at[name] for name in own})[0]
         w = cd.assemble(model, x, {name: rates[name] for name in own})[1]
-        for formulation in ("spatial", "absolute") if cut == "D" else ("spatial",):
-            a = cd.forward_dynamics(model, x, w, formulation=formulation)
-            found[cut, formulation] = a[model.v_slice("A")], a[model.v_slice("B")]
-    first = found["D", "spatial"]
-    for key, other in found.items():
-        np.testing.assert_allclose(np.hstack(other), np.hstack(first), rtol=1e-7, err_msg=str(key))
+        a = cd.forward_dynamics(model, x, w)
+        found[cut] = np.hstack([a[model.v_slice("A")], a[model.v_slice("B")]])
+    np.testing.assert_allclose(found["C"], found["D"], rtol=1e-7)
     reaction = run["D.reaction_force"][0]
     bound = np.linalg.norm(reaction[:2])  # z of the joint frame is its axis
     expected = np.array([0.01 + 0.15 * 0.04 * bound, 0.3 + 0.15 * bound])

@@ -191,3 +191,25 @@ def test_stops_along_the_coordinates_of_a_joint_become_those_of_a_hinge_and_a_sl
     q, v = np.array([0.2, 0.1]), np.array([0.3, -0.4])
     np.testing.assert_allclose(cd.forward_dynamics(again, q, v), cd.forward_dynamics(model, q, v), rtol=1e-12)
     assert [loss for loss in cd.save(model, tmp_path / "s.urdf") if "'ends'" in loss]
+
+
+def test_damping_and_friction_of_planar_and_floating_joints_in_urdf(tmp_path: Path) -> None:
+    """URDF gives them one damping and one friction, which act along every rate."""
+    link = '<link name="{}"><inertial><mass value="2"/><inertia ixx="0.1" iyy="0.1" izz="0.1" ixy="0" ixz="0" iyz="0"/>'
+    links = "".join(f"{link.format(name)}</inertial></link>" for name in "pf")
+    joints = "".join(
+        f'<joint name="{name}j" type="{type}"><parent link="base"/><child link="{name}"/><axis xyz="0 0 1"/>'
+        '<dynamics damping="0.3" friction="0.2"/></joint>'
+        for name, type in (("p", "planar"), ("f", "floating"))
+    )
+    (tmp_path / "r.urdf").write_text(f'<robot name="r"><link name="base"/>{links}{joints}</robot>')
+    model = cd.load(tmp_path / "r.urdf", friction="stick", gravity=(0, 0, 0))
+    assert not model.losses and len(model.lawful_rows) == 9
+    v = {"pj": np.array([0.5, -0.4, 1.0]), "fj": np.array([0.0, 3.0, 4.0, 1.0, 0.0, 0.0])}
+    moving = [model.joints[link.joint].name for link in model.tree.links if link.kind.nv]
+    a = cd.forward_dynamics(model, model.start(), np.hstack([v[name] for name in moving]))
+    planar, floating = (a[model.v_slice(name)] for name in ("pj", "fj"))
+    np.testing.assert_allclose(planar, -(0.3 * v["pj"] + 0.2 * np.sign(v["pj"])) / [2.0, 2.0, 0.1], rtol=1e-9)
+    one = np.array([0.0, 0.6, 0.8, 1.0, 0.0, 0.0])  # the directions of the spin and of the velocity
+    turning = np.hstack([np.zeros(3), np.cross(v["fj"][:3], v["fj"][3:])])  # rates are in the body's axes
+    np.testing.assert_allclose(floating, -(0.3 * v["fj"] + 0.2 * one) / ([0.1] * 3 + [2] * 3) - turning, atol=1e-9)

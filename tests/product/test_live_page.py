@@ -367,3 +367,11 @@ def test_what_is_left_out_is_said() -> None:
         page_program(linkage(), ["cranc.mass"])
     with pytest.raises(cd.InputError, match="a list of names"):
         page_program(linkage(), "crank.mass")
+    m = cd.Mechanism("slider", gravity=(0, 0, 0))
+    m.body("mass", mass=2.0)
+    m.joint("x", cd.Prismatic(axis=(1, 0, 0)), m.ground, "mass", start=0.5)
+    back = cd.Event("back", lambda s: s.coordinate("x"), then=lambda s: cd.Change(rates={"x": -s.rate("x")}))
+    run = cd.simulate(m.build(), 1.0, v0=[-1.0], events=[back], samples=3)
+    assert "event 'back' changes the motion" in page_program(run).reason
+    m.controller("servo", "x", lambda t, q, v, parameters: -q, every=0.5, python=True)
+    assert "controller 'servo' is plain Python" in page_program(m.build()).reason

@@ -22,7 +22,7 @@ async function startSimulation(about, section) {
   const status = made("p", { className: "told", role: "status" });
   if (about.reason) {
     status.textContent = about.reason;
-    section.append(made("details", {}, made("summary", { textContent: "Simulate" }), status));
+    section.append(made("details", { open: true }, made("summary", { textContent: "Simulate" }), status));
     return;
   }
   let simulator = null;
@@ -30,7 +30,7 @@ async function startSimulation(about, section) {
     simulator = await makeSimulator(about);
   } catch (error) {
     status.textContent = `This browser does not run the simulation: ${error.message}`;
-    section.append(made("details", {}, made("summary", { textContent: "Simulate" }), status));
+    section.append(made("details", { open: true }, made("summary", { textContent: "Simulate" }), status));
     return;
   }
   const run = made("button", { type: "button", id: "simulating", title: "simulate from here, or pause (s)" });

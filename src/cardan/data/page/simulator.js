@@ -261,7 +261,9 @@ async function makeSimulator(about) {
       if (held.length) does = holds ? "holds" : "open";
       else if (gaps.length && closed === undefined) does = "open";
       else if (!slides.length) does = gaps.length > 1 ? about.laws[closed].row : "closed";
-      const told = does === "open" ? [] : gaps.length ? [size(gaps), ...(slides.length ? [size(slides)] : [])] : rows.length > 1 ? [] : [force[first]];
+      const alike = rows.every((k) => about.laws[k].force === about.laws[first].force);
+      const whole = rows.length === 1 ? [force[first]] : alike ? [size(rows)] : []; // along one row it has a sign
+      const told = does === "open" ? [] : gaps.length ? [size(gaps), ...(slides.length ? [size(slides)] : [])] : whole;
       return { name, does, forces: told, unit: about.laws[first].force };
     });
   }

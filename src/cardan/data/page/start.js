@@ -29,6 +29,7 @@ if (ABOUT.live) {
     run.time.append(arrays.time0);
     run.poses.append(arrays.poses0);
     run.reactions?.append(arrays.reactions0);
+    run.contacts?.append(arrays.contacts0);
     run.plots.forEach((plot, p) => plot.source || plot.series.append(arrays[`plot0.${p}`]));
     const box = scene.extent(GROUND_AXES, true, before), { low, high } = camera.box;
     if (box.low.some((x, k) => x < low[k]) || box.high.some((x, k) => x > high[k])) {

@@ -73,7 +73,8 @@ VARIABLE = "variable"  # what a parameter that is a variable belongs to
 
 SENTENCES = {
     Outcome.SMALL_STEP: "Stopped: the motion is too stiff or not smooth here, the step size went below rounding.",
-    Outcome.NOT_FINITE: "Stopped: a force or the state is no longer a finite number. Reset, or try other values.",
+    Outcome.NOT_FINITE: "Stopped: a force or the state is no longer a finite number. Try other values{shorter}, and "
+    "start again.",
     Outcome.DEAD_POINT: "Stopped at a singular position, where the loops leave the motion undetermined.",
     Outcome.TOO_MANY_STEPS: "Stopped: too many steps.",
 }
@@ -141,7 +142,10 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
             "newton": NEWTON_STEPS,
             "closed": LOOP_CLOSED,
             "longest": _longest(model),
-            "sentences": {str(int(outcome)): text for outcome, text in SENTENCES.items()},
+            "sentences": {
+                str(int(outcome)): text.replace("{shorter}", " or a shorter time step" if found.steps["step"] else "")
+                for outcome, text in SENTENCES.items()
+            },
             "open": OPEN,
             "coarse": COARSE,
             "drawn": DRAWN,
@@ -204,8 +208,8 @@ def _first_values(thing: Model | Trajectory, model: Model) -> np.ndarray:
 
 
 EVENTS = (
-    "This page does not simulate: event {name!r} changes the run, and a page knows no events of a run. It shows the "
-    "run. Stops and contacts of the model itself (m.stop, m.contact) would simulate."
+    "This page shows the run and does not simulate: event {name!r} changes the motion, and the simulation of a page "
+    "has no events. Stops and contacts of the model (m.stop, m.contact) would be simulated."
 )
 INPUTS = "The inputs of the run, {names}, are not given again here: each keeps its first value until its slider moves."
 

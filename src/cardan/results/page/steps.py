@@ -34,9 +34,10 @@ from cardan.structure.rows import kept_rows
 
 STEP = 5e-4  # s: the longest of the steps of fixed length that a page takes by itself
 STEPS = 8000  # in a run, at least
+SHORTER = 5  # and so many for each step of a method that chooses its steps
 CALLED = (
-    "This page does not simulate: {name} is plain Python, which a browser does not run. It shows the run. Written as "
-    "a recorded law, without python=True, it would simulate."
+    "This page shows the run and does not simulate: {name} is plain Python, which a browser does not run. As a "
+    "recorded law, without python=True, it would be simulated."
 )
 
 
@@ -63,7 +64,8 @@ def step_of(thing: Model | Trajectory, model: Model) -> float:
         return STEP
     if thing.method in INTEGRATORS and INTEGRATORS[thing.method].laws == BY_STEPS:
         return float(thing.settings["step"])
-    longest = min(STEP, float(thing.time[thing.valid][-1] - thing.time[0]) / STEPS)
+    span = float(thing.time[thing.valid][-1] - thing.time[0])
+    longest = min(STEP, span / max(STEPS, SHORTER * float(thing.statistics.get("steps", 0))))
     power = 10.0 ** np.floor(np.log10(longest))
     return float(power * max(k for k in (1, 2, 5) if k * power <= longest * (1 + 1e-9)))
 

@@ -48,6 +48,7 @@ from cardan.model.law import LawfulElement
 from cardan.model.measured_force import READINGS
 from cardan.model.memory import KernelSlot, Slot
 from cardan.model.model import Model
+from cardan.model.modes import DIRECTION, MODE
 from cardan.model.parameter import Parameter
 from cardan.model.row import Law
 from cardan.model.sight import Sight
@@ -84,6 +85,7 @@ class NamedQuantity:
         return ("direction",) if self.labels == XYZ else (f"{self.name} component",)
 
 
+MODES = {MODE: "1 where it is closed or sticks, 0 where it is open or slides", DIRECTION: "direction of sliding"}
 PARALLEL = 1e-9  # relative: forces that are so nearly parallel have no common point
 _NAMED: Slot[None, dict[str, NamedQuantity]] = Slot("what can be read off a run, by name")
 _SHARED: Slot[tuple[str, ...], bool] = Slot("rows that share forces, of which was told")
@@ -259,7 +261,11 @@ def common_point(moments: np.ndarray, forces: np.ndarray) -> np.ndarray:
 def _parameter_row(model: Model, parameter: Parameter) -> NamedQuantity:
     """A free parameter over time: constant, unless the run changes it."""
     labels = tuple(".".join(map(str, place)) for place in np.ndindex(parameter.shape)) if parameter.shape else ()
-    at = model.parameters.slice_of(parameter.name)
+    at, words = model.parameters.slice_of(parameter.name), f"free parameter {parameter.name}"
+    law = next((law for law in model.laws if f"{law.name}.{parameter.place[2]}" == parameter.name), None)
+    if law is not None and parameter.place[2] in MODES:
+        words = f"{law.owner}: {MODES[parameter.place[2]]}"
+        labels = law.names if labels else ()
 
     def values(run: Trajectory) -> np.ndarray:
         own = run.parameters
@@ -269,7 +275,7 @@ def _parameter_row(model: Model, parameter: Parameter) -> NamedQuantity:
         return own[..., at] if labels else own[..., at.start]
 
     units = (parameter.unit,) * max(len(labels), 1)
-    return NamedQuantity(parameter.name, labels, units, f"free parameter {parameter.name}", values)
+    return NamedQuantity(parameter.name, labels, units, words, values)
 
 
 def _contact_rows(model: Model, element: ConstraintElement, at: int) -> Iterator[NamedQuantity]:
