@@ -4,6 +4,10 @@ import numpy as np
 import pytest
 
 import cardan as cd
+from cardan.formulation.law_quantities import law_events, law_problem
+from cardan.formulation.spatial import SPATIAL
+from cardan.model.modes import with_modes
+from cardan.structure.kernels import function_of
 
 pytestmark = pytest.mark.usefixtures("quick_code")
 
@@ -92,3 +96,17 @@ def test_tables_and_laws_in_one_model():
         m.friction("rub", "slide", coefficient=0.1, stick=True)
         answers.append(cd.forward_dynamics(m.build(), [[0.1], [0.3]], [[0.2], [0.0]]))
     np.testing.assert_allclose(answers[0], answers[1], rtol=1e-12)
+
+
+def test_many_stops_take_few_operations():
+    """Two stops of each of eight joints: their forces take less than their equations, in which there is no choice."""
+    m = cd.Mechanism("chain")
+    for k in range(8):
+        m.body(f"b{k}", mass=1.0, com=(0.1, 0, 0), inertia=(0.01, 0.02, 0.03))
+        m.joint(f"j{k}", cd.Revolute(axis=(0, 1, 0)), f"b{k - 1}" if k else "ground", f"b{k}", at=(0.3 * (k > 0), 0, 0))
+        m.stop(f"s{k}", f"j{k}", lower=-1.0, upper=1.0)
+    model = with_modes(m.build())
+    equations, events = (
+        function_of(model, quantity(model, SPATIAL, ())).n_instructions() for quantity in (law_problem, law_events)
+    )
+    assert events < 2 * equations
