@@ -261,3 +261,20 @@ def test_a_block_rocks_as_housner_says_and_comes_to_rest():
     np.testing.assert_allclose(run.q[-1], [b, h, 0], atol=1e-9)
     assert np.abs(run.v[-1]).max() < 1e-12 and len(run.events) < 200
     np.testing.assert_allclose(run["left.force"][-1][0] + run["right.force"][-1][0], G, rtol=1e-9)
+
+
+def test_blocks_that_fall_on_one_another_come_to_rest():
+    """Two of them fall alike, so that nothing closes their gap but what one of them lies on."""
+    m, masses = cd.Mechanism("stack", gravity=(0, 0, -G)), (1.2, 0.7, 1.9)
+    for k, mass in enumerate(masses):
+        m.body(f"b{k}", mass=mass)
+        m.joint(f"z{k}", cd.Prismatic(axis=(0, 0, 1)), m.ground, f"b{k}", start=0.5 * (k + 1))
+    m.stop("c0", "z0", lower=0.0, restitution=0.4)
+    gap = lambda t, poses, twists: poses[1].position[2] - poses[0].position[2] - 0.1
+    for k in (1, 2):
+        m.contact(f"c{k}", [f"b{k - 1}", f"b{k}"], gap=gap, restitution=0.3)
+    run = cd.simulate(m.build(), 1.5, samples=2)
+    assert len(run.events) < 100
+    np.testing.assert_allclose(run.q[-1], [0.0, 0.1, 0.2], atol=1e-12)
+    forces = [run[f"c{k}.force"][-1].item() for k in range(3)]
+    np.testing.assert_allclose(forces, G * np.cumsum(masses[::-1])[::-1])

@@ -169,3 +169,18 @@ def test_no_false_alarm(name: str) -> None:
         for samples in (2, 51):
             _, told = simulated(model, 1.0, method=method, samples=samples, **METHODS[method])
             assert not told
+
+
+def test_work_beside_singular_positions_is_counted() -> None:
+    """`gear` hands a parallelogram to explicit steps there and back again, eight times in this run."""
+    m = cd.Mechanism("parallelogram", gravity=(0, 0, 0))
+    for name, length in (("crank", 0.5), ("coupler", 1.0), ("rocker", 0.5)):
+        m.body(name, mass=1.0, com=(length / 2, 0, 0), inertia=cd.inertia.rod(1.0, length))
+    m.joint("A", cd.Revolute(), m.ground, "crank", start=1.0)
+    m.joint("B", cd.Revolute(), "crank", "coupler", at=(0.5, 0, 0), start=-1.0)
+    m.joint("D", cd.Revolute(), m.ground, "rocker", at=(1.0, 0, 0), start=1.0)
+    m.joint("C", cd.Revolute(), "coupler", "rocker", at=(1, 0, 0), child_at=(0.5, 0, 0))
+    m.drive("brake", "A", -0.2)
+    run = cd.simulate(m.build(), 3.0, v0={"A": 5.0}, assemble=True, method="gear", samples=4)
+    assert run.energy[0] - run.energy[-1] == pytest.approx(0.2 * (run.q[-1, 0] - 1.0), abs=1e-5)
+    assert run.statistics["energy_error"] < 1e-5

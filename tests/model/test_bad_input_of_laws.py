@@ -104,3 +104,25 @@ def test_an_impact_at_the_start_is_an_event() -> None:
     run = cd.simulate(m.build(), 0.05, v0=[[-2.0], [0.0]], samples=3)
     assert [(event.name, event.system) for event in run.events] == [("pawl: held", (0,))]
     assert run.statistics["event_energy"] == pytest.approx(-2.0)
+
+
+def test_what_one_graph_cannot_say() -> None:
+    """Forces of stops and of friction that sticks follow from what moves; what would leave them out says so."""
+    m = falling()
+    m.stop("floor", "z", lower=0.0)
+    m.friction("guide", "z", coulomb=2.0, stick=True)
+    model = m.build()
+    eq = cd.equations(model)
+    for ask, owner in (
+        (lambda: cd.javascript(model, "forward_dynamics"), "javascript 'forward_dynamics'"),
+        (lambda: cd.compile(model, "inverse_dynamics"), "compile 'inverse_dynamics'"),
+        (lambda: eq.graph("forward_dynamics"), r"equations: graph\('forward_dynamics'\)"),
+        (lambda: cd.regressor(model, [1.0], [0.1], [0.0]), "regressor"),
+        (lambda: cd.base_parameters(model), "base_parameters"),
+        (lambda: cd.identify(model, [[1.0]], [[0.1]], [[0.0]], [[9.8]]), "identify"),
+    ):
+        with pytest.raises(cd.ModelError, match=rf"^{owner}: model 'm' has stops, .* 'floor', 'guide', whose forces"):
+            ask()
+    with pytest.warns(RuntimeWarning, match=r"equations of 'm': the forces of .* 'floor', 'guide', are not in them"):
+        eq.sympy()
+    assert cd.regressor(model, [1.0], of="energy").matrix.shape[-1] and eq.graph("mass_matrix")

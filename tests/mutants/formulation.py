@@ -91,6 +91,10 @@ MUTANTS: list[Mutant] = [
         ("- rate @ dq))", "))", "changes of coordinates do not turn with their axes"),
     ),
     *changes(
+        "formulation/linear.py", "closed_form/test_closed_loops.py",
+        ("reads: tuple[str, ...] = (\"q\", \"v\", PARAMETERS)", "reads: tuple[str, ...] = (\"q\", PARAMETERS)", "rates of variables do not depend on those of the mechanism"),
+    ),
+    *changes(
         "formulation/derivative.py", "identity/test_linear.py closed_form/test_linear.py",
         ("kept.gamma - kept.J @ a0)", "kept.gamma)", "rows do not turn with the mechanism"),
     ),
@@ -209,6 +213,11 @@ MUTANTS: list[Mutant] = [
         "formulation/modes.py", "closed_form/test_modes.py agreement/test_laws_in_formulations.py",
         ("motion.rows.phi[k] + d[k] + TINY", "motion.rows.phi[k] + TINY", "a short flight from below zero is missed"),
         ("= d * own.level(x)", "= d * own.constant", "sliding friction without the normal force"),
+    ),
+    *changes(
+        "formulation/law_forces.py", "closed_form/test_joint_coordinates.py",
+        ("slides = [k for k in range(S.shape[1]) if S[:3, k].is_zero()]", "slides: list[int] = []", "what acts along a slide presses friction"),
+        ("with_drive(drives.get(j), kin.model.joints[j].kind.nv, place, c * x[k])", "with_drive(drives.get(j), kin.model.joints[j].kind.nv, 0, c * x[k])", "the force of a row acts along the first coordinate"),
     ),
     *changes(
         "formulation/law_motion.py", "closed_form/test_modes.py agreement/test_laws_in_formulations.py",

@@ -117,9 +117,26 @@ MUTANTS: list[Mutant] = [
         ("((\"lower\", 1.0), (\"upper\", -1.0))", "((\"lower\", 1.0), (\"upper\", 1.0))", "an upper stop pulls"),
     ),
     *changes(
+        "model/pose_stop.py", "closed_form/test_pose_stops.py",
+        ("return arctan2(sqrt(dot(s, s) + CORNER), dot(a, turned))", "return sqrt(dot(s, s) + CORNER)", "the swing is the sine of its angle"),
+        ("\"twist_lower\": Limit(twist_of, 1.0, -np.pi)", "\"twist_lower\": Limit(twist_of, -1.0, -np.pi)", "the lower limit of a twist pushes down"),
+        ("ca.jtimes(gap, R, R @ skew(w)) + ca.jtimes(gap, p, R @ u)", "ca.jtimes(gap, R, R @ skew(w))", "a compliant stop of a position has no force"),
+        ("R_F.T @ (r_M - r_F)", "r_M - r_F", "a position along the axes of the ground"),
+    ),
+    *changes(
+        "model/expression_stop.py", "closed_form/test_pose_stops.py",
+        ("return sign * f.function(t,", "return f.function(t,", "an upper limit of an expression is a lower one"),
+        ("rate = rate - dot(F, twist)", "rate = rate + dot(F, twist)", "the damper of a compliant limit drives"),
+    ),
+    *changes(
+        "model/law.py", "closed_form/test_joint_coordinates.py closed_form/test_ball_friction.py",
+        ("found = tuple(tuple(range(k, k + 3)) for k in range(0, kind.nv, 3))", "return tuple((k,) for k in range(kind.nv))", "friction of a ball along each axis by itself"),
+        ("places=(k,))", "places=(0,))", "a row along one coordinate acts along the first"),
+    ),
+    *changes(
         "model/force.py", "model/test_keys.py model/test_forces.py",
         ("own = {\"coefficients\": self.coefficients, \"offset\": np.array(self.offset)}", "own = {\"coefficients\": self.coefficients}", "key of a coupling without its offset"),
-        ("on: list[Any] = [place(j) for j in self.on] if self.kind.on == \"joint\" else list(self.on)", "on: list[Any] = []", "key of an element without what it acts on"),
+        ("on: list[Any] = list(self.on) if self.kind.on == \"bodies\" else [place(j) for j in self.on]", "on: list[Any] = []", "key of an element without what it acts on"),
     ),
     *changes(
         "model/model.py", "model/test_keys.py model/test_forces.py model/test_free_parameters.py",

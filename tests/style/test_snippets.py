@@ -89,7 +89,7 @@ def test_blocks_share_a_namespace_and_may_fail() -> None:
         ("drift 3e-09 J", "drift 5e-10 J", ""),  # next to nothing
         ("drift 3e-06 J", "drift 1e-06 J", "prints 3e-06 and shows 1e-06"),
         ("752 steps", "754 steps", ""),
-        ("702 steps", "754 steps", "prints 702 and shows 754"),
+        ("652 steps", "754 steps", "prints 652 and shows 754"),
         ("[ 1.0  2.0]", "[1.0 2.0]", "prints '[ 1.0"),
     ],
 )

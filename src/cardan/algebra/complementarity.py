@@ -166,12 +166,17 @@ class Complementarity:
         return sorted([*alone, *((f.rows, f) for f in self.friction)], key=lambda block: block[0])
 
     def sweep(self, x: Matrix) -> Matrix:
-        """One sweep of block Gauss-Seidel from x; a contact that slides in one direction is a block of two rows."""
+        """One sweep of block Gauss-Seidel from x; a contact that slides in one direction is a block of two rows.
+
+        Blocks of one row, and contacts that slide in one direction, are solved.
+        """
         x = type(x)(x)
         planar = {f.normal: f for f in self.friction if f.normal is not None and len(f.rows) == 1}
         for rows, friction in self.blocks:
             if rows[0] in planar and friction is None:
                 x = self._contact(x, planar[rows[0]])
+            elif friction is not None and friction.R is not None and len(rows) == 1:
+                x = self._pressed(x, friction)
             elif friction not in planar.values():
                 new = self.projected(x, self.rate(x), rows, friction)
                 for i, value in zip(rows, new, strict=True):
@@ -205,6 +210,32 @@ class Complementarity:
         for valid, *case in reversed(found):
             push, force = where(valid, case[0], push), where(valid, case[1], force)
         x[n], x[t] = where(is_open, 0.0, push), where(is_open, loose, force)
+        return x
+
+    def _pressed(self, x: Matrix, friction: FrictionRows) -> Matrix:
+        """X with the force of one row whose bound depends on it: sliding either way, or else sticking.
+
+        A force y against sliding has `y = c + mu |r + a x|`, whose square is quadratic. Of two answers, which there are
+        where friction presses more than it is worth, the smaller one is taken.
+        """
+        import casadi as ca
+
+        (i,), c, mu = friction.rows, friction.constant, friction.coefficient
+        assert friction.R is not None and friction.R0 is not None
+        x = type(x)(x)
+        x[i] = 0
+        a, r, b = friction.R[:, i], friction.R0 + friction.R @ x, self.rate(x)[i]
+        A, C = 1 - mu * mu * ca.sumsqr(a), c * c - mu * mu * ca.sumsqr(r)
+        force = -b / self.size[i]  # sticking
+        for sign in (1.0, -1.0):
+            B = sign * mu * mu * ca.dot(r, a) - c
+            square = B * B - A * C
+            root = ca.sqrt(where(square > 0, square, 0.0))
+            below = where(B > 0, B + root, where(A == 0, TINY, A))
+            y = where(B > 0, -C, root - B) / below
+            moves = ca.logic_and(sign * b > self.W[i, i] * y, ca.logic_and(y >= c, square >= 0))
+            force = where(moves, -sign * y, force)
+        x[i] = force
         return x
 
     def _masked_not(self, i: int, value: Any) -> Any:
@@ -266,7 +297,7 @@ class Complementarity:
     def iteration(self, x: Matrix) -> tuple[Matrix, Matrix]:
         """X after two sweeps and, where they leave less, one or two steps of Newton's method; and the residual."""
         swept = self.sweep(x)
-        if self.is_direct:
+        if self.is_direct or self.m == 1:
             return swept, self.residual(swept)
         swept = self.sweep(swept)
         jumped = self.newton(swept)

@@ -66,7 +66,7 @@ class Bounds:
         friction, reactions = [], 0
         for k, f in enumerate(frictions(model)):
             R0 = R = None
-            if f.joint is not None:
+            if f.is_pressed:
                 at = slice(REACTION * reactions, REACTION * (reactions + 1))
                 R0, R, reactions = self.R0[at], self.R[at, :], reactions + 1
             friction.append(FrictionRows(f.rows, self.constant[k], self.coefficient[k], f.normal, R0, R))
@@ -77,7 +77,7 @@ class Bounds:
     def sizes(model: Model) -> dict[str, tuple[int, ...]]:
         """Shapes of the columns."""
         m, every = len(model.lawful_rows), frictions(model)
-        pressed = REACTION * sum(f.joint is not None for f in every)
+        pressed = REACTION * sum(f.is_pressed for f in every)
         n = (len(every),)
         return {"constant": n, "coefficient": n, "R0": (pressed,), "R": (pressed, m), "restitution": (m,)}
 

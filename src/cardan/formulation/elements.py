@@ -112,6 +112,8 @@ def element_power(kin: Kinematics, t: Scalar) -> Matrix:
     P = ca.SX(1, 1)
     for force in kin.model.forces:
         kind = force.kind
+        if kind.on == "joints":
+            continue
         if kind.on == "joint":
             state: Any = force.picked(*kin.joint(force.on[0]))
         else:

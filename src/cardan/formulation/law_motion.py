@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 from cardan.algebra.complementarity import FrictionRows
 from cardan.algebra.matrix import Matrix, Scalar, dot
+from cardan.errors import ModelError
 from cardan.formulation.formulation import Formulation, Parts
 from cardan.formulation.law_forces import holding_force
 from cardan.formulation.rows import Rows
@@ -78,8 +79,31 @@ class LawMotion:
 
     def pressing(self, friction: Friction) -> tuple[Matrix, Matrix]:
         """`R0` (3,) and `R_x` (3, m) of what presses rows of friction, whose length is the normal force, N."""
-        assert friction.joint is not None
-        return self.affine(holding_force(self.parts.kin, friction.joint, self.solution.wrenches))
+        import casadi as ca
+
+        if friction.joint is not None:
+            return self.affine(holding_force(self.parts.kin, friction.joint, self.solution.wrenches))
+        own = [self.x[k] for k in friction.pressing]
+        if not own:
+            own = [self.solution.every[k] for k in self._determined(friction)]
+        return self.affine(ca.vertcat(*own, ca.SX(REACTION - len(own), 1)))
+
+    def _determined(self, friction: Friction) -> list[int]:
+        """Rows of the element whose force presses friction."""
+        labels, name = self.parts.rows.labels, friction.law.pressed
+        rows = [k for k, label in enumerate(labels) if label.owner == friction.presser]
+        rows = [k for k in rows if labels[k].force_unit == "N"] or rows
+        if any(k not in self.kept for k in rows):
+            raise ModelError(
+                f"{friction.law.owner}: the force of {name!r}, which presses it, is not determined: other constraints "
+                "hold the same; leave one of them out"
+            )
+        if len(rows) > REACTION:
+            raise ModelError(
+                f"{friction.law.owner}: {name!r}, which presses it, has {len(rows)} forces; at most {REACTION} are one "
+                "normal force"
+            )
+        return rows
 
     def affine(self, y: Matrix) -> tuple[Matrix, Matrix]:
         """`y(0)` and the matrix `dy/dx` of something affine in x."""
@@ -99,7 +123,7 @@ class LawMotion:
         found = []
         for f in frictions(self.model):
             constant, coefficient = f.levels(speed(f))
-            R0, R = self.pressing(f) if f.joint is not None else (None, None)
+            R0, R = self.pressing(f) if f.is_pressed else (None, None)
             found.append(FrictionRows(f.rows, constant, coefficient, f.normal, R0, R))
         return found
 
@@ -118,7 +142,8 @@ class Friction:
     """Friction of an element: the numbers of its rows among all with laws, one or a disc of two.
 
     Along several coordinates an element has several, of which this is `number`. Its normal force is that of the row
-    `normal`, or the reaction of the joint of that number, or there is none.
+    `normal`, or the reaction of the joint of that number, or the force of the rows `pressing` with laws, or that of the
+    element that its rows call `presser`, or there is none.
     """
 
     rows: tuple[int, ...]
@@ -126,6 +151,13 @@ class Friction:
     normal: int | None
     joint: int | None
     number: int = 0
+    pressing: tuple[int, ...] = ()
+    presser: str = ""
+
+    @property
+    def is_pressed(self) -> bool:
+        """Whether its normal force is the length of a vector of forces (`LawMotion.pressing`)."""
+        return self.joint is not None or bool(self.pressing or self.presser)
 
     def size(self, y: Matrix) -> Matrix:
         """Magnitude of its entries of `y` (m,)."""
@@ -141,12 +173,27 @@ class Friction:
 
 def frictions(model: Model) -> list[Friction]:
     """All friction of a model, in order."""
-    found = []
-    for law, rows in row_numbers(model):
+    found, numbers = [], row_numbers(model)
+    for law, rows in numbers:
         normal = None if law.normal is None else rows[law.normal]
+        pressing: tuple[int, ...] = ()
+        presser = ""
+        if law.pressed:
+            owners = {x.name: x.owner for x in model.couplings} | {x.name: x.owner for x in model.constraints}
+            pressing = next((pushing(other, own) for other, own in numbers if other.name == law.pressed), ())
+            presser = "" if pressing else owners[law.pressed]
+            if len(pressing) == 1 and pressing[0] in rows_of(model, Law.UNILATERAL):
+                normal, pressing = pressing[0], ()
         for number, own in enumerate(law.discs):
-            found.append(Friction(tuple(rows[k] for k in own), law, normal, law.joint, number))
+            on = tuple(rows[k] for k in own)
+            found.append(Friction(on, law, normal, law.joint, number, pressing, presser))
     return found
+
+
+def pushing(law: LawfulElement, rows: Sequence[int]) -> tuple[int, ...]:
+    """Of the rows of an element those whose force presses what it touches: its gaps, or all if it has none."""
+    gaps = [k for k, own in zip(rows, law.laws, strict=True) if own is Law.UNILATERAL]
+    return tuple(gaps or rows)
 
 
 def row_numbers(model: Model) -> list[tuple[LawfulElement, list[int]]]:

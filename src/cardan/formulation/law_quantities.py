@@ -64,7 +64,7 @@ def law_problem(model: Model, formulation: Formulation, rows: Sequence[int], loa
         for f in frictions(model):
             speed = ca.fmax(f.size(u), 2 * AT_REST)
             levels = ca.horzcat(*(ca.SX(x) for s in (speed, 0.0) for x in f.levels(s)))
-            pressing = ca.vec(ca.horzcat(*motion.pressing(f))).T if f.joint is not None else None
+            pressing = ca.vec(ca.horzcat(*motion.pressing(f))).T if f.is_pressed else None
             for row in f.rows:
                 bound[row, :] = levels
                 if pressing is not None:

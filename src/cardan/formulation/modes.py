@@ -46,7 +46,7 @@ def sliding(f: Friction, u: Matrix, d: Matrix) -> tuple[Matrix, Matrix]:
     if len(rows) == 1:
         return ca.fmax(along, 2 * AT_REST), d[rows]
     ahead = u[rows] + AT_REST * d[rows]  # a direction of length 1 at rest, too
-    return ca.fmax(along, 2 * AT_REST), where(along > 0, ahead / ca.sqrt(ca.sumsqr(ahead)), d[rows])
+    return ca.fmax(along, 2 * AT_REST), where(along > 0, ahead / ca.sqrt(ca.sumsqr(ahead) + TINY), d[rows])
 
 
 def law_forces(motion: LawMotion) -> Matrix:
@@ -60,7 +60,7 @@ def law_forces(motion: LawMotion) -> Matrix:
     every, steps, size, shared = frictions(model), 1, ca.diag(W), ca.SX(m, 1)
     for f in every:
         rows = list(f.rows)
-        steps = max(steps, NEWTON_STEPS if f.joint is not None else 1)
+        steps = max(steps, NEWTON_STEPS if f.is_pressed else 1)
         if len(rows) > 1:
             size[rows], shared[rows], steps = ca.sum1(size[rows]), SHARE * mode[rows], max(steps, SHARE_STEPS)
     unit = 1 / ca.sqrt(where(size > 0, size, 1.0))

@@ -20,7 +20,7 @@ from cardan.formulation.derivative import By, differentiated
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity, Shape
 from cardan.functions.derivatives import Derivatives, Names, by_of, given
-from cardan.functions.equations import SOLVED, equations
+from cardan.functions.equations import SOLVED, equations, require_no_laws
 from cardan.machines.cuda.place import place_of
 from cardan.machines.ufunc.bound import batch_of, bind
 from cardan.machines.ufunc.kernel import Kernel
@@ -60,8 +60,7 @@ def compile(
             f"{owner}: model {model.name!r} has {len(model.tree.links)} links, and past {LOOP_PAST} only quantities "
             "with a recursion are one kernel; call the function itself"
         )
-    if name in SOLVED:
-        model.require_no_laws(owner, "call the function itself, which finds it at each state")
+    require_no_laws(owner, model, name, "call the function itself, which finds it at each state")
     kernel = _kernel(model, name, quantity, eq.formulation, wanted)
     _compiled(kernel)
     return CompiledFunction(name, model, eq.formulation, quantity, wanted, kernel)

@@ -25,6 +25,7 @@ from cardan.structure.formulation import formulation_of
 from cardan.structure.kernels import compile_quantity, function_of, tree_quantity
 from cardan.structure.planarity import prepare, require_planar
 from cardan.structure.redundancy import require_motion
+from cardan.structure.rounding import warn_outside
 from cardan.structure.rows import kept_rows
 
 if TYPE_CHECKING:
@@ -181,6 +182,7 @@ class Equations:
         T; `potential_energy` q -> V; and of the tree alone `mass_matrix`, `inverse_mass_matrix`, `bias_force`,
         `gravity_force`, `coriolis_matrix`, `momentum`, `center_of_mass`, `body_poses`, ...
         """
+        require_no_laws(f"equations: graph({name!r})", self.model, name, "cd.forward_dynamics finds it at each state")
         return function_of(self.model, self.quantity(name))
 
     def require_derivatives(self, owner: str, name: str) -> None:
@@ -234,6 +236,12 @@ class Equations:
         """
         from cardan.readable.styles import find_style
 
+        if self.model.laws:
+            laws = ", ".join(repr(law.name) for law in self.model.laws)
+            warn_outside(
+                f"equations of {self.model.name!r}: the forces of stops, friction that sticks and locks, {laws}, are "
+                "not in them; they follow from what moves and how (model.lawful_rows)"
+            )
         return find_style(style)(
             self.model, self.formulation, symbols=symbols, names=names, drives=drives, simplify=simplify
         )
@@ -351,6 +359,16 @@ _WHOLE: dict[str, Choice] = {
     "joint_wrenches": _joint_wrenches,
 }
 """What the functions of these names compute, where that is more than a recursion over the tree."""
+WITH_FORCES = ("forward_dynamics", "inverse_dynamics", "joint_wrenches")
+"""How the names of quantities begin that depend on all forces, also on those of rows with laws."""
+
+
+def require_no_laws(owner: str, model: Model, name: str, instead: str) -> None:
+    """Refuse a quantity of one graph that depends on the forces of stops, friction that sticks and locks."""
+    if name.startswith(WITH_FORCES):
+        model.require_no_laws(owner, instead)
+
+
 SOLVED = {"forward_dynamics": False, "forward_dynamics_loaded": True}
 """Those solved with chosen constraint rows, and whether wrenches act."""
 

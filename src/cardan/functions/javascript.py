@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from cardan.errors import InputError
 from cardan.formulation.formulation import Formulation
-from cardan.functions.equations import equations
+from cardan.functions.equations import equations, require_no_laws
 from cardan.model.memory import require_model
 from cardan.program.program import Program, record
 from cardan.structure.kernels import function_of, parameter_arguments, ports_of
@@ -42,6 +42,7 @@ def javascript(model: Model, quantity: str = "forward_dynamics", *, formulation:
         raise InputError(f"javascript: quantity must be a name such as 'forward_dynamics', got {quantity!r}")
     model.require_one("javascript")
     eq = equations(model, formulation=formulation)
+    require_no_laws(f"javascript {quantity!r}", model, quantity, "run.page(...) has a simulator that finds it")
     found = eq.quantity(quantity)
     inputs, outputs = ports_of(model, found)
     key = hashlib.sha256(f"{model.key} {eq.formulation.key} {quantity}".encode()).hexdigest()

@@ -51,7 +51,7 @@ class Layout:
     @property
     def key(self) -> str:
         """Everything that distinguishes it from another layout of the same model."""
-        return f"{self.facts} {self.rows} {self.positions}"
+        return f"{self.facts} {self.rows} {self.positions}" + (f" laws {self.laws}" if self.laws else "")
 
 
 def layout_of(model: Model, formulation: Formulation) -> Layout:

@@ -196,6 +196,7 @@ class BatchStepper:
         self.origin: float | np.ndarray = 0.0
         self.reached = 0.0
         self.resting: np.ndarray | None = None
+        self.worked: np.ndarray | None = None  # work (B,), J, at the last arrival if that was inside a step
         self.crossed: np.ndarray | None = None
         self.side: np.ndarray | None = None  # signs (B, ne) of the events' values before the event that was met
         self.at_zero: np.ndarray | None = None  # events (B, ne) whose value stayed at zero when they were met
@@ -286,6 +287,7 @@ class BatchStepper:
         fresh = {"t": np.full(B, float(t)), "outcome": np.zeros(B)}
         for name in ("steps", "work", "correction", "correction_time"):
             fresh[name] = self.s.get(name, np.zeros(B))
+        fresh["work"] = fresh["work"] if self.worked is None else self.worked.copy()
         fresh["speed"] = np.maximum(self.s.get("speed", 0.0), np.sum(np.square(v), axis=1))
         self.s = {**fresh, "event": np.full(B, -1.0), **self._first(np.array(q, dtype=float), np.array(v, dtype=float))}
         if self.resting is not None:
@@ -392,6 +394,7 @@ class BatchStepper:
             s = chosen_states(s["outcome"] == 0, sample, s)
         q, v = self._tree(s)
         outcome, event, steps = s["outcome"].astype(int), s["event"].astype(int), s["steps"].astype(int)
+        self.worked = None if sample is None else s["work"]
         notes = EnergyNotes(s["work"], s["speed"], s["correction"], s["correction_time"], self.law_residual(s))
         p = self.parameters_of(s)[0] if self.parameters else None
         return Arrival(

@@ -25,7 +25,7 @@ from cardan.model.html import mechanism_html, thumbnail
 from cardan.model.idle_data import idle_data
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import JointType, Kind
-from cardan.model.law import lawful_elements
+from cardan.model.law import lawful_elements, require_pressing
 from cardan.model.model import Actuator, Model, State
 from cardan.model.named_state import degrees_hint, likely_degrees
 from cardan.model.parameter import variable_parameters
@@ -322,9 +322,10 @@ class Mechanism(ConstraintElements):
         named = {*cut}
         forced = [j for j, joint in enumerate(joints) if joint.name in named]
         forces = tuple(force.traced(joints) for force in self.forces)
-        lawful_elements(forces, joints)  # rejects what contradicts itself
+        laws = lawful_elements(forces, joints)  # rejects what contradicts itself
         couplings = tuple(coupling.traced() for coupling in self.couplings)
         constraints = tuple(row for constraint in self.own_constraints for row in constraint.traced_rows())
+        require_pressing(laws, couplings, constraints)
         keep = joints_to_keep(joints, forces, couplings).union(*(c.joints for c in self.controllers))
         chosen = choose_tree(bodies, joints, forced, keep)
         cuts = tuple(sorted({*range(len(joints))} - {*chosen}))

@@ -13,7 +13,7 @@ from cardan.model.constraint import Constraint
 from cardan.model.constraint_kind import ConstraintElement
 from cardan.model.controller import Controller
 from cardan.model.expression_stop import EXPRESSION_STOPS
-from cardan.model.field import FUNCTIONS, LIMIT, TABLE, Field, dimensions, each, frozen, not_negative
+from cardan.model.field import FUNCTIONS, LIMIT, TABLE, TEXT, Field, dimensions, each, frozen, not_negative
 from cardan.model.force import (
     BUSHING,
     DAMPER,
@@ -31,7 +31,7 @@ from cardan.model.force import (
     ForceKind,
 )
 from cardan.model.joint import NUMBERED, Kind
-from cardan.model.law import CONTACT, STICKING, STOP, rates_together
+from cardan.model.law import CONTACT, SLIDING, STICKING, STOP, rates_together
 from cardan.model.lock import LATCHES, LOCK
 from cardan.model.pose import numbers
 from cardan.model.pose_stop import POSITION_STOP, ROTATION_STOP, has_quaternion
@@ -174,9 +174,9 @@ class Elements:
         return self.force(name, TORSION, joint, stiffness=stiffness, rest=rest, damping=damping)
 
     def friction(
-        self, name: str, joint: str, *, viscous: Any = 0.0, coulomb: Any = 0.0, smoothing: Any = 1e-3,
-        static: Any = None, stribeck: Any = None, stick: bool = False, coefficient: Any = None,
-        static_coefficient: Any = None, radius: Any = None,
+        self, name: str, joint: str | Mapping[str, float], *, viscous: Any = 0.0, coulomb: Any = 0.0,
+        smoothing: Any = 1e-3, static: Any = None, stribeck: Any = None, stick: bool = False, coefficient: Any = None,
+        static_coefficient: Any = None, radius: Any = None, normal: str | None = None, unit: str | None = None,
     ) -> str:  # fmt: skip
         """Add friction along a joint's rates, and return its name; a number, or one for each rate.
 
@@ -186,9 +186,13 @@ class Elements:
         creeps, at the speed `smoothing artanh(F / coulomb)` without a viscous part. A smaller `smoothing` creeps less
         and makes the equations stiffer.
 
+        With `stick` it may act between several joints: what slides is a sum of their rates, as of two shafts in a
+        clutch, `{"in": 1, "out": -1}`, or of worm and wheel along the thread, with coefficients in m/rad.
+
         Args:
             name: unique among forces, motions and couplings.
-            joint: along whose coordinates it acts, or one of them, "A[1]".
+            joint: along whose coordinates it acts, or one of them, "A[1]"; or joints with the coefficients of their
+                rates in the speed of sliding.
             viscous: N m s/rad or N s/m.
             coulomb: friction once it slides, N m or N.
             smoothing: rad/s or m/s; without `stick` only.
@@ -196,19 +200,29 @@ class Elements:
             stribeck: speed over which friction falls from `static` to `coulomb`, rad/s or m/s; with `stick` it falls at
                 once by default.
             stick: whether it sticks.
-            coefficient: adds this times the reaction of the joint, times `radius`; with `stick` only.
+            coefficient: adds this times the reaction of the joint, or the force of `normal`, times `radius`; with
+                `stick` only.
             static_coefficient: the same at rest; by default `coefficient`.
             radius: of the pin of a turning joint, m.
+            normal: what presses the surfaces together: a coupling, motion, constraint, stop, contact, lock or latch, or
+                another joint, whose force, N or N m, is that of its rows.
+            unit: of the speed of sliding of several joints over time, "m" or "rad"; by default that of the joints.
 
         """
         given = {
             "static": static, "stribeck": stribeck, "coefficient": coefficient,
-            "static_coefficient": static_coefficient, "radius": radius,
+            "static_coefficient": static_coefficient, "radius": radius, "normal": normal, "unit": unit,
         }  # fmt: skip
         more = {what: value for what, value in given.items() if value is not None}
-        if stick:
+        if stick and isinstance(joint, str):
             return self.force(name, STICKING, joint, viscous=viscous, coulomb=coulomb, **more)
-        for what in ("coefficient", "static_coefficient", "radius"):
+        if stick:
+            if not isinstance(viscous, int | float) or viscous:
+                raise ModelError(f"friction {name!r}: viscous friction is along one joint; add it to each of them")
+            return self.force(name, SLIDING, joint, coulomb=coulomb, **more)
+        if not isinstance(joint, str):
+            raise ModelError(f"friction {name!r}: between several joints it is friction that sticks; give stick=True")
+        for what in ("coefficient", "static_coefficient", "radius", "normal", "unit"):
             if what in more:
                 raise ModelError(f"friction {name!r}: {what} is for friction that sticks; give stick=True")
         if (static is None) != (stribeck is None):
@@ -353,13 +367,16 @@ class Elements:
         """
         return self.force(name, DRIVE, joint, effort=function)
 
-    def force(self, name: str, kind: ForceKind, on: str | Sequence[str], /, **numbers: Any) -> str:
+    def force(
+        self, name: str, kind: ForceKind, on: str | Sequence[str] | Mapping[str, float], /, **numbers: Any
+    ) -> str:
         """Add a force element of any kind, such as one of your own, and return its name.
 
         Args:
             name: unique among forces, motions and couplings.
             kind: a `cd.ForceKind`.
-            on: the joint that it acts along, or one of its coordinates, "A[1]"; or the bodies that it acts on, by name.
+            on: the joint that it acts along, or one of its coordinates, "A[1]"; or the bodies that it acts on, by name;
+                of a kind between joints a dict with their coefficients.
             numbers: the values of the kind's `fields` by name, in their units.
 
         """
@@ -368,10 +385,15 @@ class Elements:
                 f"force {name!r}: kind must be a cd.ForceKind, got {kind!r}; a constant force is mechanism.wrench(...)"
             )
         along: tuple[int, ...] = ()
-        if kind.on == "joint":
+        values: dict[str, np.ndarray] = {}
+        joint: Kind | None = None
+        if kind.on == "joints":
+            owner = self._claim_force(kind.name, name)
+            places, along, values["along"] = self._combined(owner, on)
+        elif kind.on == "joint":
             owner = self._claim_force(kind.name, name)
             index, joint, along = self._coordinates(owner, on)
-            places: tuple[int, ...] = (index,)
+            places = (index,)
             if kind is TORSION and joint.nq != joint.nv:
                 raise ModelError(
                     f"{owner}: joint {on!r} ({joint.name}) has a quaternion, along which there is no spring; use "
@@ -380,20 +402,21 @@ class Elements:
             if kind is FRICTION:
                 rates_together(owner, joint)  # rejects rates that are no vectors
         else:
-            joint = None
-            owner, places = self._on_bodies(kind.name, name, on, kind.bodies)
+            owner, places = self._on_bodies(kind.name, name, on, kind.bodies)  # type: ignore[arg-type]
         for what in numbers:
             if what not in kind.fields:
                 raise ModelError(f"{owner}: it has no number {what!r}{nearest(what, kind.fields)}")
-        values: dict[str, np.ndarray] = {}
         function: Any = None
+        texts: dict[str, str] = {}
         for what, field in kind.fields.items():
             if field.needed and what not in numbers:
                 raise ModelError(f"{owner}: {what!r} must be given")
             value = numbers.get(what, field.default)
             if value is None and field.default is None:
                 continue
-            if field.form == TABLE:
+            if field.form == TEXT:
+                texts[what] = read_name(f"{owner}: {what}", value)
+            elif field.form == TABLE:
                 function = _read_characteristic(owner, what, value)
             elif field.form in FUNCTIONS:
                 function = (
@@ -404,8 +427,8 @@ class Elements:
             else:
                 values |= field.read(owner, what, value, 0 if joint is None else joint.nv)
         kept = {what: frozen(value) for what, value in values.items()}
-        force = Force(name, kind, places, kept, function, along=along)
-        if kind.lawful is not None and (kind.on == "joint" or kind.function):
+        force = Force(name, kind, places, kept, function, along=along, texts=texts)
+        if kind.lawful is not None and (kind.on != "bodies" or kind.function):
             kind.lawful(force, self.joints)  # rejects numbers that contradict each other
         self._forces[name] = force
         return name
@@ -450,6 +473,14 @@ class Elements:
         if function is not None:
             return self._relate(name, coefficients, function, unit)
         owner = self._claim_force("coupling", name)
+        on, places, values = self._combined(owner, coefficients)
+        right = float(numbers(owner, "offset", offset, ()))
+        numbered = places if any(places) else ()
+        self._couplings[name] = Coupling(name, "coupling", on, frozen(values), right, unit=unit, places=numbered)
+        return name
+
+    def _combined(self, owner: str, coefficients: Any) -> tuple[tuple[int, ...], tuple[int, ...], np.ndarray]:
+        """Joints, numbers of their coordinates, and coefficients, of a sum of coordinates."""
         if not isinstance(coefficients, Mapping):
             raise ModelError(
                 f"{owner}: coefficients must be a dict of joint names and numbers, got {coefficients!r}; a list of "
@@ -464,10 +495,7 @@ class Elements:
             values.append(float(numbers(owner, f"coefficient of joint {joint!r}", value, ())))
         if not any(values):
             raise ModelError(f"{owner}: no coefficient differs from 0, got {dict(coefficients)!r}; it couples nothing")
-        right = float(numbers(owner, "offset", offset, ()))
-        numbered = tuple(places) if any(places) else ()
-        self._couplings[name] = Coupling(name, "coupling", tuple(on), frozen(values), right, unit=unit, places=numbered)
-        return name
+        return tuple(on), tuple(places), np.array(values)
 
     def _relate(self, name: str, joints: Any, function: Any, unit: str) -> str:
         """Couple joints by a function of their coordinates."""

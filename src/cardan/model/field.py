@@ -26,6 +26,7 @@ VECTOR = "vector"  # three numbers
 AXIS = "axis"  # a direction, of any length
 POSE = "pose"  # a position, or a `Pose`; kept as the position and, named `..._rotation`, the rotation matrix
 EACH = "each"  # a number for each rate of the joint, or one for all
+TEXT = "text"  # a name, such as that of another element, or a unit; kept among the texts of the element
 LIMIT = "limit"  # the same, where None or infinity is no limit; kept as infinity
 SIX_AXES = "six axes"  # a number, six, or a matrix (6, 6); kept as the matrix
 MOMENT_AND_FORCE = "moment and force"  # six numbers; in files the two entries `moment` and `force`

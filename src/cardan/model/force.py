@@ -1,6 +1,7 @@
 """The table of force elements: one row for each kind, with everything that any part of Cardan needs to know of it.
 
-An element acts on bodies, by wrenches, or on a joint, by generalised forces along the joint's own coordinates:
+An element acts on bodies, by wrenches, or on a joint, by generalised forces along the joint's own coordinates. One on
+several joints has no law of its own, but a row with a law (`model.law`).
 
     on bodies   law(f, t, poses, twists) -> wrenches   on each body, (moment, force), at its origin, its components
     on a joint  law(f, t, q, v) -> tau                 along the coordinates of the joint, from its own q and v
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -127,7 +128,7 @@ class ForceKind:
 
     Args:
         name: what messages and files call it.
-        on: "bodies" or "joint".
+        on: "bodies" or "joint"; "joints" of one whose only force is that of its row with a law.
         law: `law(f, t, poses, twists)` gives a wrench for each body; `law(f, t, q, v)` a force along each rate.
         energy: `energy(f, poses)` or `energy(f, q)`, potential energy (J); None where there is none.
         fields: its numbers by name, which the law reads as `f[name]`.
@@ -158,7 +159,7 @@ class ForceKind:
 
     def __post_init__(self) -> None:
         """Check what can be checked without an element."""
-        if self.on not in ("bodies", "joint"):
+        if self.on not in ("bodies", "joint") and not (self.on == "joints" and self.lawful is not None):
             raise ModelError(f"force kind {self.name!r}: on must be 'bodies' or 'joint', got {self.on!r}")
         for name, number in self.fields.items():
             if not isinstance(number, Field):
@@ -199,6 +200,8 @@ class Force:
     `function` is what the user wrote; in a built model it is the `casadi.Function` that tracing made of it. `graph` is
     the law (and energy) of a kind that is not Cardan's own, as a function of its arguments and of the free numbers.
     `along` are the numbers of the joint's coordinates that it acts along, () for all; `q` and `v` of its law are these.
+    Of one on several joints it is the number of the coordinate of each, and the number `along` their coefficients.
+    `texts` are what its fields of text say.
     """
 
     name: str
@@ -208,6 +211,7 @@ class Force:
     function: Any = None
     graph: Any = None
     along: tuple[int, ...] = ()
+    texts: dict[str, str] = field(default_factory=dict)
 
     @property
     def owner(self) -> str:
@@ -287,7 +291,7 @@ class Force:
     @property
     def depends_on_coordinates(self) -> bool:
         """Whether the law, once traced, is along a joint and depends on where the joint is."""
-        if self.kind.on != "joint":
+        if self.kind.on == "bodies":
             return False
         stiff = self.kind is TORSION and bool(np.any(self.numbers["stiffness"]))
         return stiff or self.kind.lawful is not None or depends(self.function, 1) or depends(self.graph, 1)
@@ -376,10 +380,15 @@ class Force:
 
     def digest(self, place: Callable[[int], str]) -> bytes:
         """Digest of all that enters the equations; `place(joint)` says where a joint is in them."""
-        on: list[Any] = [place(j) for j in self.on] if self.kind.on == "joint" else list(self.on)
-        return digest(
-            self.kind.name, [*on, *([self.along] if self.along else [])], self.numbers, self.function, self.graph
-        )
+        on: list[Any] = list(self.on) if self.kind.on == "bodies" else [place(j) for j in self.on]
+        more: list[Any] = [x for x in (self.along, sorted(self.texts.items())) if x]
+        return digest(self.kind.name, [*on, *more], self.numbers, self.function, self.graph)
+
+
+def coordinate_names(ends: Iterable[tuple[int, int]], joints: Sequence[Joint]) -> tuple[str, ...]:
+    """Names of coordinates, by joint and number: that of the joint, with the number where it has several."""
+    each = [(joints[j], k) for j, k in ends]
+    return tuple(joint.name if joint.kind.nv == 1 else f"{joint.name}[{k}]" for joint, k in each)
 
 
 @dataclass(frozen=True, eq=False)
@@ -418,8 +427,7 @@ class Coupling:
 
     def coordinate_names(self, joints: Sequence[Joint]) -> tuple[str, ...]:
         """Name of each coordinate: that of its joint, with a number where it has several."""
-        each = [(joints[j], k) for j, k in self.ends]
-        return tuple(joint.name if joint.kind.nv == 1 else f"{joint.name}[{k}]" for joint, k in each)
+        return coordinate_names(self.ends, joints)
 
     @property
     def is_relation(self) -> bool:

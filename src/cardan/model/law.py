@@ -11,7 +11,8 @@ like any other, by a `Coupling` of joint coordinates or by a `Constraint` betwee
     SWITCHED     closed: u = 0          open: x = 0      a lock or latch holds what it finds (`model.lock`)
 
 The bound of friction is `coulomb + mu N`. `N` is the normal force: the force of the gap of the same contact, or of
-friction in a joint with a `coefficient`, the reaction of that joint times the `radius`, if one is given. At rest the
+friction in a joint with a `coefficient`, the reaction of that joint, or the force of another element, times the
+`radius`, if one is given. At rest the
 bound is `static` (and `static_coefficient`). Once it slides, it falls over the speed `stribeck`, or at once without.
 """
 
@@ -25,10 +26,10 @@ import numpy as np
 
 from cardan.algebra.free_number import expression, nominal_of
 from cardan.algebra.matrix import Matrix, Scalar, dot, where, zeros
-from cardan.errors import ModelError
+from cardan.errors import ModelError, nearest
 from cardan.model.body import Joint
 from cardan.model.constraint import Constraint
-from cardan.model.field import EACH, FRACTION, GAP, LIMIT, NOT_NEGATIVE, POSITIVE, Field, frozen
+from cardan.model.field import EACH, FRACTION, GAP, LIMIT, NOT_NEGATIVE, POSITIVE, TEXT, Field, frozen
 from cardan.model.force import FORCES, BodyPose, Coupling, Force, ForceKind
 from cardan.model.joint import Kind
 from cardan.model.row import Law, RowLabel
@@ -42,7 +43,7 @@ class LawfulElement:
 
     `discs` are its rows of friction, those together that share a bound: one row, or two of a contact; `turning` whether
     each is along a turning coordinate of a joint. `normal` is the row of this element, `joint` the joint of the model,
-    whose force bounds the friction; None if it has no such part.
+    `pressed` another element, whose force bounds the friction; None, or empty, if it has no such part.
     """
 
     force: Force
@@ -53,6 +54,7 @@ class LawfulElement:
     joint: int | None = None
     discs: tuple[tuple[int, ...], ...] = ()
     turning: tuple[bool, ...] = ()
+    pressed: str = ""
 
     @property
     def name(self) -> str:
@@ -93,7 +95,7 @@ class LawfulElement:
 
     def coefficient(self, speed: Scalar, disc: int = 0) -> Scalar:
         """Bound of a disc for a unit of normal force; in m for a turning coordinate with a radius."""
-        radius = self.number("radius") if any(self.turning[disc : disc + 1]) else 1.0
+        radius = self.number("radius") if "radius" in self.numbers and any(self.turning[disc : disc + 1]) else 1.0
         return radius * self._falling(speed, "coefficient", "static_coefficient", disc)
 
     def _falling(self, speed: Scalar, moving: str, resting: str, disc: int) -> Scalar:
@@ -230,22 +232,15 @@ def _lawful_friction(f: Force, joints: Sequence[Joint]) -> LawfulElement:
     joint = joints[f.on[0]]
     together = rates_together(f.owner, f.part_of(joint.kind))
     places = f.along or tuple(range(joint.kind.nv))
-    depends_on_reaction = "coefficient" in f.numbers or "static_coefficient" in f.numbers
+    by, pressed = _pressing(f, joints)
     turns = [joint.kind.v_units[places[own[0]]] == "rad/s" for own in together]
-    if depends_on_reaction and not joint.kind.freedoms_removed:
-        raise ModelError(f"{f.owner}: joint {joint.name!r} ({joint.kind.title}) holds nothing and has no reaction")
-    if depends_on_reaction and "radius" not in f.numbers and any(turns):
+    if by is not None and "radius" not in f.numbers and any(turns):
         raise ModelError(
             f"{f.owner}: it depends on the reaction of a turning joint, {joint.name!r}; give the radius (m) of its pin"
         )
-    for moving, resting in (("coulomb", "static"), ("coefficient", "static_coefficient")):
-        _not_below(f, moving, resting)
-    _falls_from(f, "static_coefficient", "static")
     if "radius" in f.numbers and not any(turns):
         raise ModelError(f"{f.owner}: radius is of the pin of a turning joint, and {joint.name!r} slides")
-    levels = [f.numbers[name] for name in ("coulomb", "static", "coefficient") if name in f.numbers]
-    if not any(np.any(level) for level in levels):
-        raise ModelError(f"{f.owner}: nothing of it sticks; give coulomb or coefficient, or leave out stick=True")
+    levels = _levels(f)
     for own in together:
         if not any(np.any(level.ravel()[list(own) if level.size > 1 else 0]) for level in levels):
             raise ModelError(
@@ -259,8 +254,64 @@ def _lawful_friction(f: Force, joints: Sequence[Joint]) -> LawfulElement:
                 )
     rows = tuple(along_rate(f, "friction", k) for k in places)
     names = tuple(row_name("sliding", k, places) for k in places)
-    pressed = f.on[0] if depends_on_reaction else None
-    return LawfulElement(f, rows, (Law.FRICTION,) * len(rows), names, None, pressed, together, tuple(turns))
+    return LawfulElement(f, rows, (Law.FRICTION,) * len(rows), names, None, by, together, tuple(turns), pressed)
+
+
+def _levels(f: Force) -> list[np.ndarray]:
+    """The levels of friction that an element has; refuse those that contradict one another."""
+    for moving, resting in (("coulomb", "static"), ("coefficient", "static_coefficient")):
+        _not_below(f, moving, resting)
+    _falls_from(f, "static_coefficient", "static")
+    levels = [f.numbers[name] for name in ("coulomb", "static", "coefficient") if name in f.numbers]
+    if not any(np.any(level) for level in levels):
+        raise ModelError(f"{f.owner}: nothing of it sticks; give coulomb or coefficient, or leave out stick=True")
+    return levels
+
+
+def _pressing(f: Force, joints: Sequence[Joint]) -> tuple[int | None, str]:
+    """The joint whose reaction presses friction, by default its own, or the name of the element whose force does."""
+    normal, depends = f.texts.get("normal", ""), "coefficient" in f.numbers or "static_coefficient" in f.numbers
+    if not depends:
+        if normal:
+            raise ModelError(f"{f.owner}: {normal!r} presses it, and it has no coefficient of friction; give one")
+        return None, ""
+    own = f.on[0] if f.kind.on == "joint" else None
+    j = next((j for j, joint in enumerate(joints) if joint.name == normal), None) if normal else own
+    if j is not None and not joints[j].kind.freedoms_removed:
+        held = joints[j]
+        raise ModelError(f"{f.owner}: joint {held.name!r} ({held.kind.title}) holds nothing and has no reaction")
+    if j is None and not normal:
+        raise ModelError(f"{f.owner}: it has a coefficient; name the joint or element that presses it, normal=...")
+    return j, "" if j is not None else normal
+
+
+def _no_law(f: Force, *at: Any) -> Any:
+    """What acts beside the row of an element on several joints: nothing."""
+    raise NotImplementedError("an element on several joints has no law of its own")
+
+
+def _lawful_sliding(f: Force, joints: Sequence[Joint]) -> LawfulElement:
+    _levels(f)
+    by, pressed = _pressing(f, joints)
+    unit = f.texts.get("unit", "")
+    if unit not in ("", "m", "rad"):
+        raise ModelError(f"{f.owner}: unit must be 'm' or 'rad', got {unit!r}")
+    row = Coupling(f.name, "friction", f.on, frozen(f.numbers["along"]), unit=unit, places=f.along)
+    return LawfulElement(f, (row,), (Law.FRICTION,), ("sliding",), None, by, ((0,),), (False,), pressed)
+
+
+def require_pressing(
+    laws: Sequence[LawfulElement], couplings: Sequence[Coupling], constraints: Sequence[Constraint]
+) -> None:
+    """Refuse friction that is pressed by an element that there is not."""
+    known = {x.name for x in couplings} | {x.name for x in constraints}
+    known |= {law.name for law in laws if {*law.laws} != {Law.FRICTION}}
+    for law in laws:
+        if law.pressed and (law.pressed not in known or law.pressed == law.name):
+            raise ModelError(
+                f"{law.owner}: {law.pressed!r}, which presses it, is no joint, coupling, motion, constraint, stop, "
+                f"contact, lock or latch{nearest(law.pressed, known - {law.name})}"
+            )
 
 
 def _not_below(f: Force, moving: str, resting: str) -> None:
@@ -348,6 +399,10 @@ STOP = ForceKind(
         "damping": Field("N m s/rad|N s/m", "of a compliant stop", EACH, NOT_NEGATIVE, None, "d"),
     },
 )  # fmt: skip
+NORMAL = Field(
+    "", "what presses it: coupling, motion, constraint, stop, contact, lock, latch or joint; its own joint by default",
+    TEXT, default=None, free=False,
+)  # fmt: skip
 STICKING = ForceKind(
     "sticking friction", "joint", _viscous, mark="friction", file_name="sticking_friction", lawful=_lawful_friction,
     fields={
@@ -366,6 +421,28 @@ STICKING = ForceKind(
         "stribeck": Field(
             "rad/s|m/s", "speed over which friction falls from that at rest, rad/s or m/s", EACH, POSITIVE, None, "v_s"
         ),
+        "normal": NORMAL,
+    },
+)  # fmt: skip
+SLIDING = ForceKind(
+    "friction between joints", "joints", _no_law, mark="friction", file_name="friction_between_joints",
+    lawful=_lawful_sliding,
+    fields={
+        "coulomb": Field(
+            "N", "friction once it slides, N, or N m where the sum is in rad", rule=NOT_NEGATIVE, default=0.0,
+            letter="F_c",
+        ),
+        "static": Field("N", "friction at rest; coulomb by default", rule=NOT_NEGATIVE, default=None, letter="F_s"),
+        "coefficient": Field("1", "times the force that presses it", rule=NOT_NEGATIVE, default=None, letter="mu"),
+        "static_coefficient": Field(
+            "1", "at rest; coefficient by default", rule=NOT_NEGATIVE, default=None, letter="mu_s"
+        ),
+        "stribeck": Field(
+            "m/s", "speed over which friction falls from that at rest, m/s or rad/s", rule=POSITIVE, default=None,
+            letter="v_s",
+        ),
+        "normal": NORMAL,
+        "unit": Field("", "m or rad, of the sum; that of the joints by default", TEXT, default=None, free=False),
     },
 )  # fmt: skip
 CONTACT = ForceKind(
@@ -385,7 +462,7 @@ CONTACT = ForceKind(
     },
 )  # fmt: skip
 # The table of force elements has these too; `model.law` is imported wherever there are models.
-FORCES.update({kind.name: kind for kind in (STOP, STICKING, CONTACT)})
+FORCES.update({kind.name: kind for kind in (STOP, STICKING, SLIDING, CONTACT)})
 
 
 def lawful_elements(forces: Sequence[Force], joints: Sequence[Joint]) -> tuple[LawfulElement, ...]:

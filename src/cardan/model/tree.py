@@ -141,7 +141,7 @@ def choose_tree(
 def joints_to_keep(joints: Sequence[Joint], forces: Sequence[Force], couplings: Sequence[Coupling]) -> set[int]:
     """Joints that should keep their coordinates: a force, a coupling or an armature depends on them."""
     keep = {j for j, joint in enumerate(joints) if joint.armature is not None}
-    keep |= {force.on[0] for force in forces if force.depends_on_coordinates}
+    keep |= {j for force in forces if force.depends_on_coordinates for j in force.on}
     return keep.union(*(coupling.joints for coupling in couplings))
 
 
@@ -151,7 +151,10 @@ def notes_on_turns(joints: Sequence[Joint], cuts: Collection[int], forces: Seque
         f"{force.owner}: its joint {joints[force.on[0]].name!r} closes a loop, so that its angle is known within half "
         "a turn of zero only; name another joint of the loop in cut if it goes further"
         for force in forces
-        if force.depends_on_coordinates and force.on[0] in cuts and any(force.part_of(joints[force.on[0]].kind).periods)
+        if force.kind.on == "joint"
+        and force.depends_on_coordinates
+        and force.on[0] in cuts
+        and any(force.part_of(joints[force.on[0]].kind).periods)
     ]
 
 

@@ -38,6 +38,7 @@ UNNOTICED = 1e-3  # of the energy exchanged: less than that does not warn
 EXPLAINED = 10.0
 ROUNDING = 1e-11  # of the energy itself
 FEW = 64  # samples
+STILL = 1e-10  # m or rad: of a run whose coordinates change by less, as friction holds it, the energy is rounding
 AT_REST = 100  # times atol: smaller speeds are as good as rest
 
 
@@ -170,17 +171,18 @@ def _allowed(
     model, (q, v) = run.model_at(first), _fastest(kept)
     fast = np.nan_to_num(kinetic_energy(model, q, v))
     exchanged = np.maximum(exchanged, fast)  # between samples it may have been faster
-    if not integrator.chooses_steps:
-        return MISSING * exchanged, exchanged
-    rtol, atol = request.rtol, request.atol
     moved = np.max(_largest(kept.q, axis=1) + _largest(-kept.q, axis=1), axis=1, initial=0.0)
+    if not integrator.chooses_steps:
+        return np.where(moved > STILL, MISSING * exchanged, np.inf), exchanged
+    rtol, atol = request.rtol, request.atol
     reach = np.max(_largest(np.abs(kept.q), axis=1), axis=1, initial=0.0)
     slope = np.where(moved > 0, swing / moved, 0.0)
     slow = np.nan_to_num(kinetic_energy(model, q, v + np.copysign(atol / rtol, v))) - fast  # the part of atol
     each_step = rtol * (exchanged + np.abs(slow)) + (rtol * reach + atol) * slope
     at_rest = np.nan_to_num(kinetic_energy(model, q, np.full_like(v, AT_REST * atol)))
     explained = np.maximum(UNNOTICED * exchanged, EXPLAINED * kept.steps * each_step)
-    return np.minimum(max(MISSING, ASKED * rtol) * exchanged, explained) + at_rest, exchanged
+    allowed = np.minimum(max(MISSING, ASKED * rtol) * exchanged, explained) + at_rest
+    return np.where(moved > STILL, allowed, np.inf), exchanged
 
 
 def warn_of_energy(run: Trajectory, balance: EnergyBalance, integrator: Integrator, request: Request) -> Trajectory:

@@ -306,7 +306,7 @@ def _elements(model: Model) -> tuple[DrawnElement, ...]:
     found = []
     for force in model.forces:
         mark, given = force.kind.mark, force.numbers
-        if force.kind.on == "joint":
+        if force.kind.on != "bodies":
             joint = model.joints[force.on[0]]
             end = BodyPoint(joint.child, joint.child_at.position)
             found.append(DrawnElement(force.name, mark, (end,), force.on[0]))

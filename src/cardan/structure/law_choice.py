@@ -167,11 +167,12 @@ def _choose_alike(table: LawTable, problem: LawProblem) -> Choice:
 
 
 def _may_be_several(table: LawTable, problem: LawProblem) -> np.ndarray:
-    """Systems (k,) whose answer may not be the only one: friction bounded by a normal force of rows in contact.
+    """Systems (k,) whose answer may not be the only one: friction bounded by a force that depends on friction.
 
     With static friction above the sliding one, two answers are usual, and the one that sticks is taken.
     """
-    bounded = np.array([n >= 0 for n in table.normal], dtype=bool) & (problem.coefficient > 0)
+    depends = np.array([n >= 0 for n in table.normal], dtype=bool) | (problem.reaction[..., 1:] != 0).any(axis=(2, 3))
+    bounded = depends & (problem.coefficient > 0)
     more = (problem.static_coefficient > problem.coefficient) | (problem.static_constant > problem.constant)
     return np.asarray(bounded.any(axis=1) & ~(more & problem.rests).any(axis=1))
 

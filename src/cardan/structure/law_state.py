@@ -149,7 +149,10 @@ class ModeLaws:
         """Speeds (k, m) below which the way to a gap, or from it, is lost in the error of gaps."""
         rounding = self.rounding(q)
         least = 100 * rounding + 10 * (error.relative * rounding / (2 * EPS) + error.absolute)
-        return np.maximum(RESTS, np.sqrt(2 * np.abs(s.b) * least))
+        unit = np.sqrt(np.maximum(np.einsum("kii->ki", s.W), 1e-300))
+        closed = self.table.of(Law.UNILATERAL) & (s.phi <= CLOSES)
+        held = np.where(closed, np.abs(s.b) / unit, 0.0).max(axis=1, keepdims=True)  # of two that fall one may be held
+        return np.maximum(RESTS, np.sqrt(2 * np.maximum(np.abs(s.b), held * unit) * least))
 
     def settling(self, before: LawState, after: LawState, q: np.ndarray, error: GapError, limit: bool) -> np.ndarray:
         """Rows (k, m) that come to rest at an impact: of systems where all that closes and opens does so slowly.

@@ -21,7 +21,7 @@ import numpy as np
 
 from cardan.analysis.identification.motions import freedoms
 from cardan.analysis.identification.random_motions import random_motions
-from cardan.analysis.identification.regressor import regressor
+from cardan.analysis.identification.regressor import regressor, require_linear
 from cardan.analysis.identification.standard_parameters import OF_BODY, StandardParameters, standard_parameters
 from cardan.analysis.identification.tall_qr import triangle
 from cardan.errors import InputError
@@ -125,6 +125,7 @@ def base_parameters(
 
     """
     standard = standard_parameters("base_parameters", model, parameters)
+    require_linear("base_parameters", model, of)
     whole("base_parameters", "seed", seed, least=0)
     if model.batch:
         raise InputError("base_parameters: values of free parameters are a batch; take one with model.one_of(index)")

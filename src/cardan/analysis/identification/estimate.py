@@ -22,7 +22,7 @@ from cardan.analysis.identification.motions import driven_rates
 from cardan.analysis.identification.nearest_physical import nearest_physical
 from cardan.analysis.identification.plots import plot_estimates
 from cardan.analysis.identification.pseudo_inertia import is_consistent
-from cardan.analysis.identification.regressor import Regressor, regressor
+from cardan.analysis.identification.regressor import Regressor, regressor, require_linear
 from cardan.analysis.identification.standard_parameters import (
     StandardParameters,
     derivative_of_central,
@@ -191,6 +191,7 @@ def identify(
     """
     owner = "identify"
     standard = standard_parameters(owner, model, parameters)
+    require_linear(owner, model)
     if fit not in ("torque", "motion"):
         raise InputError(f"{owner}: fit must be 'torque' or 'motion', got {fit!r}")
     if model.batch:

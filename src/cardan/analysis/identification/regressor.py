@@ -82,6 +82,12 @@ class Regressor:
         return f"<regressor {self.shape}: {len(self.rows)} rows, {len(self.names)} parameters>"
 
 
+def require_linear(owner: str, model: Model, of: str = "inverse_dynamics") -> None:
+    """Refuse forces that are not linear in the parameters: those of stops, friction that sticks and locks."""
+    if of == "inverse_dynamics":
+        model.require_no_laws(owner, "give friction without stick=True, and leave the others out of the model")
+
+
 def regressor(
     model: Model, q: ArrayLike, v: ArrayLike | None = None, a: ArrayLike | None = None, *, of: str = "inverse_dynamics",
     driven: Sequence[str] | None = None, parameters: Sequence[str] | None = None, wrenches: ArrayLike | None = None,
@@ -115,6 +121,7 @@ def regressor(
     if device is not None:
         threads = place_of("regressor", device, threads)
     standard = standard_parameters("regressor", model, parameters)
+    require_linear("regressor", model, of)
     if of not in QUANTITIES:
         raise UnknownNameError(f"regressor: there is no regressor of {of!r}{nearest(str(of), QUANTITIES)}")
     state = {

@@ -456,9 +456,11 @@ class _MechanismReader:
             if kind.on == "joint":
                 reader = self.on_joint(reader)
             values = entries_of(reader, entries)
-            on: Any = values.get("joint", values.get("body", values.get("bodies")))
+            on: Any = next((values[what] for what in ("joint", "along", "body", "bodies") if what in values), None)
             if kind.bodies == 2:
                 on = (values["body1"], values["body2"])
+            elif kind.on == "joints":
+                on = self.coefficients(values["along"], "along")
             for what, field in kind.fields.items():
                 if field.form in FUNCTIONS and field.form != TABLE:
                     read = {EFFORT: self.efforts, GAP: self.gap}.get(field.form, self.wrenches)
@@ -568,7 +570,7 @@ class _MechanismReader:
             if type == "coupling":
                 values = entries_of(reader, entries)
                 given = {what: values[what] for what in ("offset", "unit") if what in values}
-                self.mechanism.couple(name, self.coefficients(values), **given)
+                self.mechanism.couple(name, self.coefficients(values["coefficients"], "coefficients"), **given)
                 return
             if type == "relation":
                 values = entries_of(reader, entries)
@@ -605,6 +607,8 @@ class _MechanismReader:
             on: Any = values.get("body", values.get("bodies"))
             if kind.bodies == 2:
                 on = (values["body1"], values["body2"])
+            elif kind.on == "joints":
+                on = self.coefficients(values["along"], "along")
             for what, field in kind.fields.items():
                 if field.form == FUNCTION:
                     values[what] = self.plain_function(reader, values, what, field)
@@ -618,13 +622,12 @@ class _MechanismReader:
         made = self.expressions(reader, values, [values[what]], [quantity_of(field.unit)], variables)
         return lambda *at: made(**dict(zip(names, at, strict=True)))[0]
 
-    def coefficients(self, values: dict[str, Any]) -> dict[str, float]:
-        """Read the coefficients of a coupling; products whose units are known must agree."""
-        reader: NodeReader = values["coefficients"]
+    def coefficients(self, reader: NodeReader, what: str) -> dict[str, float]:
+        """Read the coefficients of a sum of coordinates; products whose units are known must agree."""
         numbers: dict[str, float] = {}
         products: dict[tuple[int, ...], str] = {}
         for joint, node in reader.table("").entries.items():
-            inner = reader.inner(node, f"coefficients.{joint}")
+            inner = reader.inner(node, f"{what}.{joint}")
             value = inner.quantity()
             kind = self.kind_along(joint)
             if kind is not None and kind.nv == 1 and value.dimension is not None and not value.bare:

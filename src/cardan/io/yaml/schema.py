@@ -625,6 +625,9 @@ PAIR: Entries = {
 WHERE = Entry(named("{w: =2*pi*t}"), "named values that the expressions share")
 CURVES["where"] = WHERE
 VARIABLES["where"] = SIGNALS["where"] = CONTROLLER_TYPES["user"]["where"] = WHERE
+ALONG_SEVERAL: Entries = {
+    "along": Entry(named("{A: 1, B: 3}"), "joints and the coefficients of their rates", needed=True)
+}
 ALONG: Entries = {"joint": Entry(TEXT, "the joint", needed=True)}
 BODY_LIST: Entries = {"bodies": Entry(list_of(TEXT), "the bodies, counted from 1 in the expressions", needed=True)}
 WRENCH: Entries = {
@@ -649,6 +652,7 @@ def _read_curve_name(reader: NodeReader) -> Any:
 
 # What a field of `cardan.model` is in a file, by its form.
 FORMS: dict[str, Callable[[Field], Form | None]] = {
+    declared.TEXT: lambda field: TEXT,
     declared.NUMBER: lambda field: number(quantity_of(field.unit)),
     declared.VECTOR: lambda field: vector(quantity_of(field.unit)),
     declared.AXIS: lambda field: AXIS,
@@ -706,8 +710,8 @@ def constraint_entries(kind: ConstraintKind) -> Entries:
 
 
 def _element_entries(owner: str, kind: ForceKind | ConstraintKind, *taken: str) -> Entries:
-    if kind.on == "joint":
-        on = ALONG
+    if kind.on != "bodies":
+        on = ALONG if kind.on == "joint" else ALONG_SEVERAL
     else:
         on = {1: {"body": Entry(TEXT, "the body", needed=True)}, 2: PAIR}.get(kind.bodies, BODY_LIST)
     entries = _declared(owner, kind.fields)

@@ -46,9 +46,10 @@ from cardan.model.field import (
     MOMENT_AND_FORCE,
     POSE,
     SIX_AXES,
+    TEXT,
     Field,
 )
-from cardan.model.force import Coupling, Force, force_kinds
+from cardan.model.force import Coupling, Force, coordinate_names, force_kinds
 from cardan.model.idle_data import idle_data
 from cardan.model.inertia import check_inertia, read_inertia
 from cardan.model.joint import joint_types
@@ -435,13 +436,17 @@ def _force(force: Force, body_name: Any, joints: tuple[Joint, ...], tables: Writ
             f"{force.owner}: its kind is not registered; call cd.add_force with it, so that files can name it"
         )
     entries: Entries = {"type": kind.in_files}
-    entries |= {"joint": force.joint_name(joints)} if kind.on == "joint" else _bodies(force, body_name)
+    if kind.on == "joints":
+        names = coordinate_names(zip(force.on, force.along, strict=True), joints)
+        entries["along"] = {name: number(c) for name, c in zip(names, force.numbers["along"], strict=True)}
+    else:
+        entries |= {"joint": force.joint_name(joints)} if kind.on == "joint" else _bodies(force, body_name)
     if force.function is not None:
         entries |= function_entries(force, joints, tables)
     for name, field in kind.fields.items():
-        if field.form not in FUNCTIONS:
+        if field.form not in FUNCTIONS and field.form != TEXT:
             entries |= _field(force, name, field)
-    return entries
+    return entries | force.texts
 
 
 def _bodies(element: Force | ConstraintElement, body_name: Any) -> Entries:
