@@ -65,7 +65,7 @@ def test_all_formulations_read_the_same():
     one = cd.simulate(model, 0.2, start, samples=3)
     assert (one["in"] == want["in"][0]).all() and abs(want["in"][0, -1] - want["in"][1, -1]) > 1e-6
     for formulation in ("newton_euler", "absolute", "relative", "points"):
-        for method in ("dormand_prince", "gear", "alpha"):
+        for method in ("dormand_prince", *{"absolute": ("gear",), "relative": ("alpha",)}.get(formulation, ())):
             step = {"step": 5e-4} if method == "alpha" else {}
             run = cd.simulate(model, 0.2, start, samples=3, formulation=formulation, method=method, **step)
             tight = {"dormand_prince": 1e-8, "gear": 1e-5, "alpha": 1e-3}[method]
