@@ -92,3 +92,28 @@ def test_tables_and_laws_in_one_model():
         m.friction("rub", "slide", coefficient=0.1, stick=True)
         answers.append(cd.forward_dynamics(m.build(), [[0.1], [0.3]], [[0.2], [0.0]]))
     np.testing.assert_allclose(answers[0], answers[1], rtol=1e-12)
+
+
+def test_a_sampled_controller_a_lock_and_inputs_with_a_stop_and_friction_by_all_methods():
+    """A slide follows a reference into a stop, with a brake that events close and open; batches have their friction."""
+    m = cd.Mechanism("servo")
+    m.body("b", mass=1.0)
+    m.joint("x", cd.Prismatic((1, 0, 0)), m.ground, "b")
+    m.friction("rub", "x", coefficient=0.1, stick=True)
+    m.stop("end", "x", upper=0.6, restitution=0.3)
+    m.lock("brake", "x")
+    m.controller("servo", "x", cd.PID(kp=20.0, ki=15.0, kd=3.0), every=0.05)
+    hold = cd.Event("hold", lambda s: s.t - 1.73, then=cd.lock("brake"))
+    go = cd.Event("go", lambda s: s.t - 2.1, then=cd.release("brake"))
+    model = m.build().free("rub.coefficient").at({"rub.coefficient": [0.1, 0.3]})
+    inputs = {"servo.reference": ([0.0, 0.5, 1.5], [0.0, 0.8, 0.2])}
+    runs = []
+    for method in ("dormand_prince", "gear", "bdf", "adams", "alpha"):
+        step = {"step": 1e-3} if method == "alpha" else {}
+        runs.append(cd.simulate(model, 2.5, inputs=inputs, events=[hold, go], samples=11, method=method, **step))
+    exact = runs[0]
+    assert {event.name for event in exact.events} == {"hold", "go", "end: upper", "rub: sliding"}
+    for run in runs[1:]:
+        np.testing.assert_allclose(run.q, exact.q, atol=1e-6)
+        np.testing.assert_allclose(run["servo.effort"], exact["servo.effort"], atol=1e-4)
+        np.testing.assert_array_equal(run["rub.mode"], exact["rub.mode"])
