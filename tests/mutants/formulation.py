@@ -91,6 +91,10 @@ MUTANTS: list[Mutant] = [
         ("- rate @ dq))", "))", "changes of coordinates do not turn with their axes"),
     ),
     *changes(
+        "formulation/linear.py", "closed_form/test_closed_loops.py",
+        ("reads: tuple[str, ...] = (\"q\", \"v\", PARAMETERS)", "reads: tuple[str, ...] = (\"q\", PARAMETERS)", "rates of variables do not depend on those of the mechanism"),
+    ),
+    *changes(
         "formulation/derivative.py", "identity/test_linear.py closed_form/test_linear.py",
         ("kept.gamma - kept.J @ a0)", "kept.gamma)", "rows do not turn with the mechanism"),
     ),

@@ -220,6 +220,16 @@ MUTANTS: list[Mutant] = [
         ("after = x @ np.swapaxes(D, 1, 2)", "after = x[..., 1 + self.nv :]", "a jump is not differentiated"),
     ),
     *changes(
+        "integrate/modes/slopes.py", f"{MOTION}::test_against_differences_of_the_same_steps closed_form/test_hybrid_derivatives.py",
+        ("right = -((1 + e) * du +", "right = -(du +", "the restitution is left out of the derivatives of an impact"),
+        ("D = dYP + s.Y @ dP", "D = s.Y @ dP", "that directions of impulses change with the state is left out"),
+        ("right[:, r] -= (d * P[:, n])[:, None] * dmu[:, r]", "pass", "impulses of friction do not change with its coefficient"),
+    ),
+    *changes(
+        "integrate/changes.py", f"{MOTION}::test_against_differences_of_the_same_steps",
+        ("moved[:, :, : 1 + nv] += rest[:, :, : 1 + nv]", "pass", "impulses along loops do not change with the configuration"),
+    ),
+    *changes(
         "integrate/explicit/derivative.py", MOTION,
         ("return (*self.place[1:], *([\"a\"] if self.tableau.adaptive else []))", "return self.place[1:]", "accelerations are not carried from step to step"),
         ("seen = [where(active, y, 0.0) for y in w]", "seen = w", "systems with fewer steps in a block count some twice"),
@@ -234,6 +244,11 @@ MUTANTS: list[Mutant] = [
         "results/page/steps.py", "product/test_live_page.py",
         ("[\"restoring\"] if rule == NEWTON", "[\"force\", \"restoring\"] if rule == NEWTON", "page: forces of Newton's impacts count twice"),
         ("p[at] = value", "p[at] = p[at]", "page: sampled variables stay as they were"),
+    ),
+    *changes(
+        "results/page/events.py", "product/test_live_page.py",
+        ("v[at] = value", "v[at] = v[at]", "page: events change no rates"),
+        ("p[at] = value", "p[at] = p[at]", "page: events change no parameters"),
     ),
     *changes(
         "results/page/program.py", "product/test_live_page.py",

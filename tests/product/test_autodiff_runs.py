@@ -95,12 +95,28 @@ def bead() -> tuple[cd.Model, list[np.ndarray]]:
     return model, [q, v, np.array([0.1, 0.0]), model.parameters.nominal]
 
 
+def regulated() -> tuple[cd.Model, list[np.ndarray]]:
+    """A mass with a PID, whose integral an event lowers as it turns the motion back."""
+    m = cd.Mechanism("regulated", gravity=(0.0, 0.0, 0.0))
+    m.body("mass", mass=2.0, inertia=[1.0, 1.0, 1.0])
+    m.joint("slide", cd.Prismatic(axis=(1, 0, 0)), "ground", "mass")
+    m.controller("servo", "slide", cd.PID(8.0, 3.0, 5.0))
+    model = m.build().free("mass.mass")
+    p = model.parameters.vector({"servo.reference": 0.8}, model.parameters.nominal)
+    return model, [np.array([[0.3], [0.7]]), np.array([[2.0], [0.1]]), np.zeros((2, 1)), p]
+
+
+BACK = cd.Event(
+    "back", lambda s: s.q[0] - 0.5,
+    then=lambda s: cd.Change({"slide": -0.5 * s.v[0]}, {"servo.integral": 0.5 * s["servo.integral"] - s.v[0]}),
+)  # fmt: skip
 STEPPED: dict[str, tuple[Any, float, dict[str, Any]]] = {
     "time, a break, the last step shorter": (swinging, 0.27, {"method": "rk4", "step": 0.02, "breaks": [0.113]}),
     "a quaternion": (top, 0.1, {"method": "rk4", "step": 0.02}),
     "a constraint": (bead, 0.1, {"method": "euler", "step": 0.02}),
 }
 CASES: dict[str, tuple[Any, float, dict[str, Any]]] = STEPPED | {
+    "states, and a jump of some systems": (regulated, 0.3, {"method": "rk4", "step": 0.02, "events": [BACK]}),
     "a stop of some systems": (swinging, 0.48, {"method": "rk4", "step": 0.02, "events": [STOP]}),
 }
 
@@ -217,6 +233,8 @@ def test_jax_runs_on_a_constraint(jax: Any) -> None:
 def test_jax_runs_refuse_what_they_cannot_take(jax: Any) -> None:
     model, (q, v, _, p) = swinging()
     f = cd.jax_simulate(model, 0.1, samples=2)
+    stopped = pendulum()
+    stopped.stop("floor", "pivot", lower=-3.0)
     cases: list[tuple[str, Callable[[], Any]]] = [
         ("q0 has dtype int64; give floating-point numbers", lambda: f(np.zeros((2, 1), int), v)),
         (r"v0 has shape \(2, 2\), the model needs \(..., 1\)", lambda: f(q, np.ones((2, 2)))),
@@ -232,6 +250,7 @@ def test_jax_runs_refuse_what_they_cannot_take(jax: Any) -> None:
             "'dormand_prince' chooses its own: take method='rk4' with step",
             lambda: jax.eval_shape(jax.hessian(lambda v: f(q, v)[0].sum()), v),
         ),
+        (r"rows with laws \('floor'\) .* take run.gradient", lambda: cd.jax_simulate(stopped.build(), 0.1)),
         ("has no free parameter", lambda: cd.jax_simulate(four_bar().build(), 0.1)(np.ones(3), np.ones(3), None, p)),
     ]
     for words, call in cases:

@@ -593,10 +593,7 @@ def _check(curve: Curve) -> None:
         )
     speed = np.linalg.norm(slope, axis=0)
     if speed.min() < 1e-4 * speed.max():
-        raise ModelError(
-            f"{curve.owner}: it stands still at the parameter {u[speed.argmin()]:.4g}, so that it has no tangent; "
-            "a cusp cannot be run along: let it begin or end before, or take another parameter"
-        )
+        raise _cusp(curve, u[speed.argmin()])
     if curve.points is None:
         _check_corners(curve, u)
     size = float(np.ptp(r, axis=1).max())
@@ -617,6 +614,14 @@ def _check(curve: Curve) -> None:
                 "so that its frame is not known there; write up='carried' for a frame without twist, or give a "
                 "direction at every point"
             )
+
+
+def _cusp(curve: Curve, u: float) -> ModelError:
+    """The error where the derivative by the parameter is zero."""
+    return ModelError(
+        f"{curve.owner}: it stands still at the parameter {u:.4g}, so that it has no tangent; a cusp cannot be run "
+        "along: let it begin or end before, or take another parameter"
+    )
 
 
 def _check_corners(curve: Curve, u: np.ndarray) -> None:
@@ -642,6 +647,8 @@ def _check_corners(curve: Curve, u: np.ndarray) -> None:
     angle = turned(a, c)
     if angle.max() > 1e-3:
         k = int(angle.argmax())
+        if curve._speed(low)[k] < 1e-4 * curve._speed(u).max():
+            raise _cusp(curve, low[k])
         raise ModelError(
             f"{curve.owner}: it has a corner of {angle[k]:.3g} rad at the parameter {low[k]:.4g}, where accelerations "
             "are infinite; round it off"

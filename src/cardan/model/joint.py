@@ -580,14 +580,15 @@ def _curvilinear_kind(name: str, along: Callable[[], Curve], turns: bool, **know
 
 
 def curvilinear_kind(curve: Curve, turns: bool) -> Kind:
-    """Row of a joint along a curve."""
+    """Row of a joint along a curve, recorded once."""
     name = f"kind {turns}"
     if name not in vars(curve):
-        vars(curve)[name] = _curvilinear_kind(
+        kind = _curvilinear_kind(
             f"curvilinear({curve.name})", lambda: curve, turns, periods=(curve.length,) if curve.closed else (),
-            reach=() if curve.closed else ((0.0, curve.length),),
-            not_measured=curve.why_unknown(turns), track=curve.line,
+            reach=() if curve.closed else ((0.0, curve.length),), not_measured=curve.why_unknown(turns),
+            track=curve.line,
         )  # fmt: skip
+        vars(curve)[name] = kind.recorded()
     found: Kind = vars(curve)[name]
     return found
 
