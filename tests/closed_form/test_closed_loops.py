@@ -132,6 +132,20 @@ def test_single_numbers_of_vectors_are_states_inputs_and_outputs() -> None:
     np.testing.assert_allclose(linear.A, [[0, 1, 0, 0], [0, 0, -0.5, -1], [0, 0, 0, 1], [-1, 0, 0, 0]])
 
 
+def test_a_cascade_is_its_loops_one_in_the_other() -> None:
+    m = slider()
+    m.variable("goal", 0.0)
+    m.signal("error", lambda s: s["goal"] - s.coordinate("x"), unit="m")
+    m.controller("outer", None, cd.PID(6.0, 1.0, sees=lambda s: s.coordinate("x")), inputs={"reference": "goal"})
+    m.controller("inner", "x", lambda s: 4.0 * (s["outer.output"] - s.rate("x")))
+    outputs = ["q.x", "error", "outer.output", "inner.effort"]
+    linear = cd.linearise(m.build(), inputs=["goal"], outputs=outputs)
+    assert linear.outputs == tuple(outputs) and linear.units["error"] == "m"
+    x = (6 + 1 / S) * (inner := 4 / (2 * S**2 + 4 * S)) / (1 + (6 + 1 / S) * inner)
+    wanted = np.stack([x, 1 - x, (6 + 1 / S) * (1 - x), 2 * S**2 * x], axis=1)
+    np.testing.assert_allclose(linear.response(FREQUENCIES)[:, :, 0], wanted, rtol=1e-10)
+
+
 def test_samples_close_no_continuous_loop() -> None:
     m = slider()
     m.controller("servo", "x", cd.PID(8.0, kd=5.0), every=0.01)

@@ -286,8 +286,9 @@ def test_what_has_no_rest_is_told_by_name() -> None:
     m.body("car", mass=10.0, inertia=np.eye(3))
     m.joint("rail", cd.Prismatic(axis=(0, 0, 1)), m.ground, "car")
     m.controller("servo", "rail", cd.PID(400.0, kd=120.0), every=0.1)
-    with pytest.raises(cd.InputError, match=r"sampled every 0.1 s.*solve_for=\['servo.output'\]"):
+    with pytest.raises(cd.InputError, match=r"'servo.output' is sampled every 0.1 s.*solve_for=\['servo.output'\]"):
         cd.equilibrium(m.build())
+    m.variable("seen", 1.0, every=0.1, update=lambda s: s.coordinate("rail"))  # acts on nothing
     held = cd.equilibrium(m.build(), {"rail": 0.4}, hold="rail", solve_for="servo.output")
     np.testing.assert_allclose([held.unknowns["servo.output"], held.q[0]], [98.1, 0.4])
 

@@ -197,3 +197,16 @@ def test_a_variable_with_a_rate_is_integrated_through_stops(method):
     assert len(run.events) == 1 and run.q[-1, 0] == pytest.approx(0.3, abs=1e-12)
     assert run["motor.current"][-1] == pytest.approx(voltage / R, rel=1e-6)
     assert run["end.force"][-1] == pytest.approx(k * voltage / R, rel=1e-6)
+
+
+def test_a_variable_integrates_the_force_of_a_stop():
+    """A point mass falls on a floor and stays: its weight acts from then on. No link of it has a moment of inertia."""
+    m = cd.Mechanism("fall", gravity=(0, 0, -G))
+    m.body("b", mass=2.0)
+    m.joint("x", cd.Prismatic(axis=(0, 0, 1)), m.ground, "b", start=0.2)
+    m.stop("floor", "x", lower=0.0)
+    m.variable("impulse", 0.0, rate=lambda s: s.force("floor")[0])
+    model, impulse = m.build(), 2.0 * G * (0.5 - np.sqrt(0.4 / G))
+    for method, formulation in (("gear", "absolute"), ("alpha", "absolute"), ("bdf", "spatial")):
+        run = cd.simulate(model, 0.5, formulation=formulation, samples=3, **steps(method))
+        assert run["impulse"][-1] == pytest.approx(impulse, rel=1e-7)

@@ -1,5 +1,7 @@
 """The choice of modes on random problems: forces keep their laws, whatever depends on what."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -85,3 +87,17 @@ def test_small_and_large_problems_are_the_same(size):
     assert found.found.all() and (found.mode[:, 0] == 0).any()
     assert scaled.found.all() and (scaled.mode == found.mode).all()
     np.testing.assert_allclose(scaled.x, size * found.x, rtol=1e-9, atol=1e-12 * size)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_a_system_of_a_batch_has_its_own_answer_to_the_bit(name):
+    table, rng = TABLES[name], np.random.default_rng(8)
+    problem = problems(rng, table, 6, 12)
+    if name == "friction":  # bounded by reactions, in one row
+        reaction = rng.standard_normal(problem.reaction.shape) * (np.arange(len(table)) == 0)[:, None, None]
+        mu = np.broadcast_to([0.2, 0, 0, 0], problem.b.shape)
+        problem = replace(problem, reaction=reaction, coefficient=mu, static_coefficient=mu)
+    together = choose(table, problem)
+    for k in range(12):
+        alone = choose(table, problem.of(np.array([k])))
+        assert (alone.x == together.x[k]).all() and (alone.mode == together.mode[k]).all()

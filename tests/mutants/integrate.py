@@ -246,6 +246,11 @@ MUTANTS: list[Mutant] = [
         ("p[at] = value", "p[at] = p[at]", "page: sampled variables stay as they were"),
     ),
     *changes(
+        "results/page/events.py", "product/test_live_page.py",
+        ("v[at] = value", "v[at] = v[at]", "page: events change no rates"),
+        ("p[at] = value", "p[at] = p[at]", "page: events change no parameters"),
+    ),
+    *changes(
         "results/page/program.py", "product/test_live_page.py",
         ("links.sort(key=lambda link: model.joints[link.joint].parent != GROUND)", "links.sort(key=lambda link: model.joints[link.joint].parent == GROUND)", "page: the coupler is held instead of the crank"),
         ("p[: len(values)] = values", "pass", "page: values of free parameters are nominal"),

@@ -66,8 +66,12 @@ MUTANTS: list[Mutant] = [
     ),
     *changes(
         "model/actuator.py", "outside/test_files_act.py",
-        ("value = ca.fmax(value, f[least])", "pass", "actuators have no least force"),
-        ("force = force + bias[1] * dot(gear, q)", "force = force + bias[1] * dot(gear, v)", "a position servo feels the speed"),
+        ("value = ca.fmax(value, least)", "pass", "actuators have no least force"),
+        ("length = dot(gear, q)", "length = dot(gear, v)", "a position servo feels the speed"),
+    ),
+    *changes(
+        "model/actuator.py", "outside/test_mjcf_activations.py",
+        ("ca.fmin(rate, 0)", "rate", "an integrator winds up past its range"),
     ),
     *changes(
         "io/acting.py", "outside/test_files_act.py",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -338,6 +339,49 @@ def test_a_page_shows_and_moves_stops_and_friction(tab: Any, tmp_path: Path) -> 
     page.close()
 
 
+def falling(restitution: float, duration: float = 2.0) -> cd.Trajectory:
+    """A ball that an event throws back."""
+    m = cd.Mechanism("ball")
+    m.body("ball", mass=2.0)
+    m.joint("height", cd.Prismatic(axis=(0, 0, 1)), m.ground, "ball", start=1.0)
+    back = lambda s: cd.Change(rates={"height": -restitution * s.rate("height")})
+    floor = cd.Event("floor", lambda s: s.coordinate("height"), direction=-1, then=back)
+    return cd.simulate(m.build(), duration, events=[floor], samples=5)
+
+
+def caught() -> cd.Trajectory:
+    """A car that meets a wagon, and a latch that an event closes."""
+    m = cd.Mechanism("catch", gravity=(0, 0, 0))
+    for name, mass, at in (("car", 2.0, 0.0), ("wagon", 1.0, 1.0)):
+        m.body(name, mass=mass, inertia=(1, 1, 1))
+        m.joint(f"{name}_x", cd.Prismatic(axis=(1, 0, 0)), "ground", name, start=at)
+    m.latch("hook", "car", "wagon")
+    apart = lambda s: s.coordinate("wagon_x") - s.coordinate("car_x") - 0.5 + s["hook.closed"]
+    meet = cd.Event("meet", apart, then=lambda s: cd.Change(parameters={"hook.closed": 1.0}))
+    return cd.simulate(m.build(), 1.0, v0=[3.0, 0.0], events=[meet], samples=5)
+
+
+def test_events_that_change_a_run_act_in_its_page(tab: Any) -> None:
+    """With steps that choose their length, and with those of a model with laws; and they begin again."""
+    script = """async (about) => {
+      const other = await cardan.simulation.makeSimulator(about), names = about.sliders.map(({ name }) => name);
+      const last = [0.25, 0.25, 0.25, 0.25].map((dt) => other.advance(dt)).at(-1), { p } = other.state();
+      const { sliders, coordinates } = about;
+      other.set(sliders.map((one) => one.value), coordinates.map((c) => c.value), coordinates.map((c) => c.rate));
+      return { last, p, names, first: other.state() };
+    }"""
+    for run in (falling(0.8), caught()):
+        found, (q, v) = plain(tab, script, page_program(run).description), run.at(1.0)
+        np.testing.assert_allclose(found["last"]["q"], q, atol=1e-3 if run.model.laws else 1e-9)
+        np.testing.assert_allclose(found["last"]["v"], v, atol=1e-9)
+    assert found["p"][0] == 1.0 and found["first"]["p"][0] == 0.0 and "hook.closed" not in found["names"]
+    for restitution in (0.1, 0.3, 0.8):
+        script = "async (about) => (await cardan.simulation.makeSimulator(about)).advance(5)"
+        found = plain(tab, script, page_program(falling(restitution, 0.3)).description)
+        assert found["message"].startswith("Stopped: infinitely many events")
+        assert found["t"] == pytest.approx(np.sqrt(2 / 9.81) * (1 + restitution) / (1 - restitution), abs=1e-3)
+
+
 def test_large_trees_are_looped(tab: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """A short chain that counts as large."""
     monkeypatch.setattr(kernels, "LOOP_PAST", 2)
@@ -367,11 +411,16 @@ def test_what_is_left_out_is_said() -> None:
         page_program(linkage(), ["cranc.mass"])
     with pytest.raises(cd.InputError, match="a list of names"):
         page_program(linkage(), "crank.mass")
+    run = falling(0.8)
+    assert "from a file" in page_program(pickle.loads(pickle.dumps(run))).reason
+    called = cd.Event("low", lambda s: s.coordinate("height") - 0.5, call=lambda t, q, v, p: None)
+    assert "plain Python" in page_program(cd.simulate(run.model, 0.4, events=[called], samples=3)).reason
+    loop, w = linkage(), lambda s: cd.Change(rates={"A": 1.0})
+    turned = cd.Event("turned", lambda s: s.coordinate("A") - 9.0, then=w)
+    q, v = cd.assemble(loop)
+    assert "share by an impulse" in page_program(cd.simulate(loop, 0.01, q, v, events=[turned], samples=2)).reason
     m = cd.Mechanism("slider", gravity=(0, 0, 0))
     m.body("mass", mass=2.0)
-    m.joint("x", cd.Prismatic(axis=(1, 0, 0)), m.ground, "mass", start=0.5)
-    back = cd.Event("back", lambda s: s.coordinate("x"), then=lambda s: cd.Change(rates={"x": -s.rate("x")}))
-    run = cd.simulate(m.build(), 1.0, v0=[-1.0], events=[back], samples=3)
-    assert "event 'back' changes the motion" in page_program(run).reason
+    m.joint("x", cd.Prismatic(axis=(1, 0, 0)), m.ground, "mass")
     m.controller("servo", "x", lambda t, q, v, parameters: -q, every=0.5, python=True)
     assert "controller 'servo' is plain Python" in page_program(m.build()).reason

@@ -73,7 +73,8 @@ def _mobilities(tree: Tree) -> list[np.ndarray]:
 def lent_amounts(model: Model) -> tuple[float, float]:
     """Mass (kg) and moment (kg m^2) to lend to a link: a millionth of the usual link's.
 
-    Where all links are rotors without mass, the mass is that of the moment a metre away. Nothing has nothing to lend.
+    Where all links are rotors without mass, the mass is that of the moment a metre away, and of point masses the moment
+    is that of the mass. Nothing has nothing to lend.
     """
     heavy = [link for link in model.tree.links if link.mass > 0]
     rotors = [link for link in model.tree.links if nominal(link.I_C).any()]
@@ -81,7 +82,7 @@ def lent_amounts(model: Model) -> tuple[float, float]:
         return 0.0, 0.0
     moment = float(np.mean([np.trace(nominal(link.I[:3, :3])) / 3 for link in heavy or rotors]))
     mass = float(np.mean([nominal(link.mass) for link in heavy])) if heavy else moment
-    return LENT * mass, LENT * moment
+    return LENT * mass, LENT * (moment or mass)
 
 
 def lent_to_joints(model: Model) -> np.ndarray:

@@ -86,12 +86,15 @@ class Acting:
         ):
             mechanism.note("friction of ball and free joints is one vector against the motion, not one along each axis")
         driving = {force.name for force in mechanism.forces if force.kind is ACTUATOR}
+        driving |= {controller.name for controller in mechanism.controllers}
         for actuator in mechanism.actuators if not self.actuators else ():
+            law = "its law with an activation" if actuator.dynamics else "its servo law"
             idle = (
-                f"actuator {actuator.name!r} ({actuator.kind}): its servo law on joint {actuator.joint!r}, data only; "
+                f"actuator {actuator.name!r} ({actuator.kind}): {law} on joint {actuator.joint!r}, data only; "
                 "tau is yours to give, or cd.load(..., actuators=True) makes it act"
             )
-            if actuator.bias.any() and actuator.name not in driving and idle not in mechanism.losses:
+            follows = actuator.bias.any() or actuator.slopes.any() or actuator.dynamics
+            if follows and actuator.name not in driving and idle not in mechanism.losses:
                 mechanism.lose(idle)
         if self.actuators:
             for actuator in mechanism.actuators:

@@ -116,7 +116,8 @@ def check_names(model: Model) -> None:
 
 def left_out(model: Model, format: str) -> Iterator[str]:
     """What neither format expresses, or is not written in either."""
-    for controller in model.controllers:
+    acting = {actuator.name for actuator in model.actuators if actuator.dynamics and format == "MJCF"}
+    for controller in (c for c in model.controllers if c.name not in acting):
         yield f"{controller.owner}: {format} has no controllers; left out"
     for constraint in model.own_constraints:
         yield f"{constraint.owner}: its function is not one of the constraints of {format}; left out"

@@ -82,7 +82,7 @@ def load(
             model = found.build(snapping=snapping)
     if actuators and model.actuators:
         named = {*model.parameters.names}
-        commands = [f"{actuator.name}.command" for actuator in model.actuators]
+        commands = [f"{actuator.name}.command" for actuator in model.actuators if not actuator.dynamics]
         model = model.free(*(command for command in commands if command not in named))
     if strict and model.losses:
         raise FileError(f"{path}: strict, and this would be lost: {'; '.join(model.losses)}")

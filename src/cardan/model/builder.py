@@ -12,7 +12,7 @@ import numpy as np
 
 from cardan.algebra.spatial import inertia_about_origin
 from cardan.errors import CardanError, ModelError, UnknownNameError, nearest, no_attribute
-from cardan.model.actuator import ACTUATOR, numbers_of
+from cardan.model.actuator import ACTUATOR, DYNAMICS, FILTER, ActivatedLaw, numbers_of
 from cardan.model.body import Body, Frame, Joint, JointData
 from cardan.model.call_errors import with_call_errors
 from cardan.model.constraint_builder import ConstraintElements
@@ -272,7 +272,8 @@ class Mechanism(ConstraintElements):
 
     def actuator(
         self, name: str, joint: str, *, kind: str = "motor", gear: Any = 1.0, gain: float = 1.0,
-        bias: Any = (0.0, 0.0, 0.0), control: Any = None, force: Any = None,
+        bias: Any = (0.0, 0.0, 0.0), control: Any = None, force: Any = None, slopes: Any = (0.0, 0.0),
+        dynamics: str = "", time: float = 1.0, activation: Any = None,
     ) -> str:  # fmt: skip
         """Name an input on a joint, as data, and return the name; see `Actuator` for the numbers."""
         owner = f"actuator {name!r}"
@@ -281,22 +282,43 @@ class Mechanism(ConstraintElements):
             raise ModelError(f"{owner}: the name is taken by another actuator; actuator names must differ")
         on = self._joint(owner, joint)[1]
         along = frozen(np.broadcast_to(numbers(owner, "gear", gear, (on.nv,) if dimensions(gear) else ()), on.nv))
-        ranges = [None if r is None else tuple(numbers(owner, "range", r, (2,)).tolist()) for r in (control, force)]
+        given = (control, force, activation)
+        ranges = [None if r is None else tuple(numbers(owner, "range", r, (2,)).tolist()) for r in given]
         gain, bias = float(numbers(owner, "gain", gain, ())), frozen(numbers(owner, "bias", bias, (3,)))
-        self._actuators[name] = Actuator(name, kind, joint, along, gain, bias, ranges[0], ranges[1])
+        more = frozen(numbers(owner, "slopes", slopes, (2,)))
+        constant = float(numbers(owner, "time", time, ()))
+        if dynamics not in DYNAMICS:
+            known = ", ".join(repr(word) for word in DYNAMICS if word)
+            raise ModelError(f"{owner}: dynamics must be one of {known}, got {dynamics!r}{nearest(dynamics, DYNAMICS)}")
+        if dynamics == FILTER and not constant > 0:
+            raise ModelError(f"{owner}: time must be above 0 s, got {time!r}; or leave dynamics out")
+        ends = ranges[2]
+        if ends is not None and (not dynamics or ends[0] >= ends[1]):
+            raise ModelError(
+                f"{owner}: activation must be the least and the largest one, in this order, of an actuator with "
+                f"dynamics, got {activation!r}"
+            )
+        self._actuators[name] = Actuator(
+            name, kind, joint, along, gain, bias, ranges[0], ranges[1], more, dynamics, constant, ends
+        )
         return name
 
     def actuate(self, name: str) -> str:
         """Make an actuator drive its joint, as a force element with its name, and return the name.
 
         Its command is the number "name.command", 0 at first: free it with `model.free`, and give it with `model.at`, by
-        events, or over time with `cd.simulate(..., inputs=...)`.
+        events, or over time with `cd.simulate(..., inputs=...)`. One with dynamics becomes a controller, whose command
+        is free and whose activation is the state "name.activation".
         """
         if name not in self._actuators:
             raise UnknownNameError(f"actuator {name!r}: it is not one of the actuators{nearest(name, self._actuators)}")
         actuator = self._actuators[name]
         kind = self._joints[actuator.joint].kind
-        return self.force(name, ACTUATOR, actuator.joint, **numbers_of(actuator, kind.nq != kind.nv))
+        values = numbers_of(actuator, kind.nq != kind.nv)
+        if actuator.dynamics:
+            law = ActivatedLaw(actuator)
+            return self.controller(name, actuator.joint, law, states={"activation": 0.0}, inputs={"command": 0.0})
+        return self.force(name, ACTUATOR, actuator.joint, **values)
 
     def build(self, *, snapping: float | None = None, cut: Sequence[str] | None = None) -> Model:
         """Validate the mechanism and freeze it.
@@ -345,7 +367,7 @@ class Mechanism(ConstraintElements):
             self.name, frozen(gravity), bodies, joints, self.frames, tree, cuts, snapping, notes, forces, couplings,
             constraints,
         )  # fmt: skip
-        require_plain_names(self.variables, (*bodies, *joints, *forces, *model.constraint_elements))
+        require_plain_names((*self.variables, *self.signals), (*bodies, *joints, *forces, *model.constraint_elements))
         states = {name: _state_of(model, *given) for name, given in self._states.items()}
         losses = (*self._losses, *idle_data(joints, forces, couplings))
         seen = self._ground_shapes

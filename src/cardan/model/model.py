@@ -38,9 +38,12 @@ from cardan.model.shape import Shape
 class Actuator:
     """A named input on a joint, carried as data: `Mechanism.actuate` and `cd.load(..., actuators=True)` make it drive.
 
-    With control `u`, its force is `F = gain u + bias[0] + bias[1] (gear . q) + bias[2] (gear . v)`, and it drives the
-    joint with `gear F` (N m or N); `gear` has a number for each rate of the joint. `control` and `force` are ranges of
-    u and F.
+    With control `u`, its force is `F = (gain + slopes . (l, ldot)) u + bias . (1, l, ldot)` with `l = gear . q` and
+    `ldot = gear . v`, and it drives the joint with `gear F` (N m or N); `gear` has a number for each rate of the joint.
+    `control` and `force` are ranges of u and F.
+
+    With `dynamics` the activation `w` takes the place of u: "filter", `w' = (u - w) / time`, with `time` in s; or
+    "integrator", `w' = u`. `activation` is its range.
     """
 
     name: str
@@ -51,6 +54,10 @@ class Actuator:
     bias: np.ndarray = field(default_factory=lambda: np.zeros(3))
     control: tuple[float, float] | None = None
     force: tuple[float, float] | None = None
+    slopes: np.ndarray = field(default_factory=lambda: np.zeros(2))
+    dynamics: str = ""
+    time: float = 1.0
+    activation: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -547,6 +554,7 @@ class Model:
             lines.append(f"free, shown here at nominal values: {', '.join(self.parameters.names)}")
         if self.actuators:
             driving = {force.name for force in self.forces if force.kind.name == "actuator"}
+            driving |= {controller.name for controller in self.controllers}
             for what, acts in (("actuators", True), ("actuators, as data", False)):
                 listed = ", ".join(f"{a.name} ({a.kind})" for a in self.actuators if (a.name in driving) == acts)
                 lines += [f"{what}: {listed}"] if listed else []

@@ -34,7 +34,7 @@ from cardan.integrate.integrators import (
     require_precision,
     require_step,
 )
-from cardan.integrate.modes.events import with_law_events
+from cardan.integrate.modes.events import users_events, with_law_events
 from cardan.integrate.row_changes import RowChangingStepper
 from cardan.integrate.stepper import Outcome, Stepper
 from cardan.integrate.transition import Transition
@@ -309,7 +309,7 @@ class Job:
         run._note(balance.statistics)
         if self.integrator.laws == "steps":
             run._note(law_statistics(self.model, kept, self.integrator.name))
-        run._changes = kept.p is not None
+        run._changes, run._events = kept.p is not None, users_events(self.request.events)
         if self.request.precision == DOUBLE:
             run._replay = Replay(
                 self.model, self.integrator, self.formulation, self.request, self.times, self.breaks, states.q,

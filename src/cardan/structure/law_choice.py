@@ -72,11 +72,15 @@ class LawTable:
 
     def size(self, y: np.ndarray) -> np.ndarray:
         """Magnitudes (..., m) of values of rows; those of a disc have that of all its rows together."""
-        return np.asarray(np.where(self.in_disc, np.sqrt((y * y) @ self._together), np.abs(y)))
+        return np.asarray(np.where(self.in_disc, np.sqrt(self._summed(y * y)), np.abs(y)))
 
     def along(self, d: np.ndarray, y: np.ndarray) -> np.ndarray:
         """Products (..., m) of directions and values of rows, summed over the rows of each disc."""
-        return np.asarray((d * y) @ self._together)
+        return self._summed(d * y)
+
+    def _summed(self, y: np.ndarray) -> np.ndarray:
+        """Sums (..., m) over the rows of discs; the same to the bit in any batch, as products of BLAS are not."""
+        return np.einsum("...j,ji->...i", y, self._together)
 
 
 @dataclass(frozen=True)
@@ -284,13 +288,16 @@ def _solved(
     d = d.copy()
     held, _ = _forces(table, problem, np.where(unknown, CLOSED, mode), d)
     d[:, unknown] = _unit(table, -held, d)[:, unknown]
+    moved, going = np.zeros(len(d)), np.ones(len(d), dtype=bool)  # who has arrived stays, whoever goes on beside it
     for k in range(DIRECTION_STEPS):
-        new = np.where(unknown, _turned(table, problem, mode, d)[0], d)
-        moved, before, d = np.abs(new - d).max(axis=1), d, new
-        if (moved < 1e-14).all():
+        new = np.where(unknown & going[:, None], _turned(table, problem, mode, d)[0], d)
+        moved, before, d = np.where(going, np.abs(new - d).max(axis=1), moved), d, new
+        going &= moved >= 1e-14
+        if not going.any():
             break
         if k >= PLAIN_STEPS:  # then by Newton's method
-            d = np.where(unknown, _unit(table, _newton_direction(table, problem, mode, before, new, unknown), new), d)
+            turned = _unit(table, _newton_direction(table, problem, mode, before, new, unknown), new)
+            d = np.where(unknown & going[:, None], turned, d)
     x, solved = _turned(table, problem, mode, d)[1:]
     return x, d, solved & (moved < 1e-9)
 
@@ -356,6 +363,7 @@ def _forces(table: LawTable, problem: LawProblem, mode: np.ndarray, d: np.ndarra
     by_reaction = slips & (problem.reaction != 0).any(axis=(0, 2, 3))
     if not by_reaction.any():
         return x, solved
+    last, going = np.zeros_like(x), np.ones(len(x), dtype=bool)  # who has arrived stays, whoever goes on beside it
     for _ in range(REACTION_STEPS):  # Newton's method
         R = problem.reaction[..., 0] + np.einsum("krnj,kj->krn", problem.reaction[..., 1:], x)
         size = np.linalg.norm(R, axis=2)
@@ -364,10 +372,11 @@ def _forces(table: LawTable, problem: LawProblem, mode: np.ndarray, d: np.ndarra
         residual = np.einsum("kij,kj->ki", A, x) - right + pull * size
         slope = A + pull[..., None] * slope
         step = _newton_step(left[:, :, None] * slope * unit[:, None, :] + shared, left * residual, unit)
-        x = x - step
-        if (np.abs(step) <= 1e-15 * np.abs(x).max(axis=1, keepdims=True)).all():
+        x, last = np.where(going[:, None], x - step, x), np.where(going[:, None], step, last)
+        going &= (np.abs(step) > 1e-15 * np.abs(x).max(axis=1, keepdims=True)).any(axis=1)
+        if not going.any():
             break
-    converged = (np.abs(step) <= 1e-9 * (np.abs(x).max(axis=1, initial=0.0)[:, None] + 1e-300)).all(axis=1)
+    converged = (np.abs(last) <= 1e-9 * (np.abs(x).max(axis=1, initial=0.0)[:, None] + 1e-300)).all(axis=1)
     return x, solved & converged
 
 

@@ -19,6 +19,7 @@ from cardan.formulation.formulation import Formulation, tree_rates
 from cardan.formulation.instant import Instant, Seen
 from cardan.formulation.kinematics import kinematics_of_tree
 from cardan.formulation.quantity import Inputs, Quantity, fixed
+from cardan.formulation.readings import acting
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.constraints import multipliers, reactions
 from cardan.functions.derivatives import with_derivatives
@@ -362,24 +363,45 @@ def _state_labels(model: Model, name: str) -> list[tuple[str, str]]:
     return [(s.name[len(name) :] if name in whole else "", s.unit) for s in parameter_signals(model, name)]
 
 
-def _state(s: MovingInstant, inputs: Inputs, name: str) -> Matrix:
-    if name in s.model.free_numbers:
+def _named(s: MovingInstant, inputs: Inputs, name: str) -> Matrix:
+    """A variable or signal by name, or one of its numbers."""
+    if not name.endswith("]"):
         return s[name]
-    return s[name.rpartition("[")[0]][int(name.rpartition("[")[2][:-1])]
+    whole, _, k = name[:-1].rpartition("[")
+    return s[whole][int(k)]
+
+
+def _signal_names(model: Model) -> list[str]:
+    several = [name for name in model.signal_names if _size_of_signal(model, name) > 1]
+    return [*model.signal_names, *(f"{name}[{k}]" for name in several for k in range(_size_of_signal(model, name)))]
+
+
+def _size_of_signal(model: Model, name: str) -> int:
+    signal = model.signal(name)
+    assert signal is not None
+    return signal.size_in(model)
+
+
+def _signal_labels(model: Model, name: str) -> list[tuple[str, str]]:
+    signal = model.signal(name if name in model.signal_names else name.rpartition("[")[0])
+    unit, size = getattr(signal, "unit", ""), 1
+    if name in model.signal_names:
+        size = _size_of_signal(model, name)
+    return [("", unit)] if size == 1 else [(f"[{k}]", unit) for k in range(size)]
 
 
 def _efforts(model: Model) -> list[str]:
-    return [f"{c.name}.effort" for c in model.controllers]
+    return [f"{c.name}.effort" for c in acting(model)]
 
 
 def _effort_labels(model: Model, name: str) -> list[tuple[str, str]]:
-    labels = model.controllers[_efforts(model).index(name)].labels(model)
+    labels = acting(model)[_efforts(model).index(name)].labels(model)
     return labels if len(labels) > 1 else [("", unit) for _, unit in labels]
 
 
 def _effort(s: MovingInstant, inputs: Inputs, name: str) -> Matrix:
     seen = Seen(kinematics_of_tree(s.model, s.q, s.v), s.t)
-    return stack(*s.model.controllers[_efforts(s.model).index(name)].efforts(seen))
+    return stack(*acting(s.model)[_efforts(s.model).index(name)].efforts(seen))
 
 
 def _reactions(point: OperatingPoint, formulation: Formulation, joint: str, by: tuple[str, ...]) -> dict[str, Any]:
@@ -473,8 +495,11 @@ OUTPUTS: dict[str, OutputKind] = {
         lambda m: [f.name for f in m.forces], _force_labels, _force, one_by_one=True, bare=True,
     ),
     "state": OutputKind(
-        "variables with a rate", lambda m: _numbers(m, states=True), _state_labels, _state,
+        "variables with a rate", lambda m: _numbers(m, states=True), _state_labels, _named,
         bare=True, plain=True,
+    ),
+    "signal": OutputKind(
+        "signals and outputs of controllers", _signal_names, _signal_labels, _named, bare=True, plain=True
     ),
     "effort": OutputKind(
         "efforts of controllers", _efforts, _effort_labels, _effort, one_by_one=True,

@@ -32,7 +32,15 @@ from cardan.analysis.statics.balance import (
 from cardan.analysis.statics.equilibrium import ITERATIONS, TOLERANCE, Equilibrium, assembled, finished, model_found
 from cardan.analysis.statics.newton import FOUND, Search, search
 from cardan.analysis.statics.stability import SYMMETRIC, Stability, stability
-from cardan.analysis.statics.task import along_rates, change_of, coordinates_of, names_of, read_task, start_of
+from cardan.analysis.statics.task import (
+    along_rates,
+    change_of,
+    coordinates_of,
+    names_of,
+    read_task,
+    require_no_samples,
+    start_of,
+)
 from cardan.errors import EquilibriumError, InputError
 from cardan.formulation.formulation import Formulation
 from cardan.machines.waiting import said
@@ -592,6 +600,7 @@ def equilibrium_path(
     count = np.zeros((1, len(task.changes)))
     closed_start = assembled(task, start)
     task = weighted(task, closed_start, count)
+    require_no_samples(task, closed_start, count)
     begin = search(task, closed_start, count, tolerance, ITERATIONS, bool(stable))
     at_start = finished(task, begin, (), bool(stable), False)
     if not at_start.found:

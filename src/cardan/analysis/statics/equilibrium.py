@@ -21,7 +21,7 @@ from cardan.analysis.statics.balance import (
 )
 from cardan.analysis.statics.newton import FOUND, RAN_AWAY, STUCK, Search, elsewhere, search
 from cardan.analysis.statics.stability import Stability, stability
-from cardan.analysis.statics.task import SORTS, coordinates_of, read_task
+from cardan.analysis.statics.task import SORTS, coordinates_of, read_task, require_no_samples
 from cardan.errors import CardanError, EquilibriumError, InputError, ModelError, UnknownNameError, nearest
 from cardan.formulation.formulation import Formulation
 from cardan.functions.constraints import reactions
@@ -269,6 +269,7 @@ def equilibrium(
     start = assembled(task, start, None if strict else unassembled)
     x = np.zeros((len(start), len(task.changes)))
     task = weighted(task, start, x)
+    require_no_samples(task, start, x)
     found = search(task, start, x, tolerance, most, bool(stable))
     for again in range(1, whole(owner, "starts", starts)):
         left = np.flatnonzero(~_is_good(task, found, bool(stable)))
@@ -278,6 +279,7 @@ def equilibrium(
         new = search(part, elsewhere(part, start[left], x[left], again), x[left], tolerance, most, bool(stable))
         good = _is_good(part, new, bool(stable))
         found.put(left[good], new, good)
+    require_no_samples(task, found.q, found.x)
     return finished(task, found, shape, bool(stable), strict, unassembled)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from cardan.analysis.statics.balance import Change, Task
+from cardan.analysis.statics.balance import Change, Task, point_at
 from cardan.errors import InputError, UnknownNameError, nearest
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.state_rates import answers_read
@@ -188,7 +188,6 @@ def read_task(
     changes = [
         c for name in names_of(owner, "solve_for", solve_for) for c in change_of(owner, "solve_for", model, name)
     ]
-    _require_no_samples(owner, model, changes)
     if read := answers_read(model):
         raise InputError(
             f"{owner}: the rate of a variable of model {model.name!r} reads {read[0].told}, which is known of motions "
@@ -228,15 +227,25 @@ def read_task(
     return task, flat(start, 1), shape
 
 
-def _require_no_samples(owner: str, model: Model, changes: list[Change]) -> None:
-    """Refuse sampled controllers whose held efforts are not unknowns: at rest they are not what they happen to be."""
-    asked = {c.name.partition("[")[0] for c in changes if c.p.any()}
-    for controller in model.controllers:
-        if controller.every and controller.output not in asked:
+def require_no_samples(task: Task, q: np.ndarray, x: np.ndarray) -> None:
+    """Refuse sampled variables that act and are no unknowns: at rest they are not what they happen to be."""
+    model, asked = task.model, {c.name for c in task.changes}
+    left = [
+        (x, change)
+        for x in model.variables if x.every
+        for change in _parameter_changes(task.owner, "solve_for", model, x.name, None) if change.name not in asked
+    ]  # fmt: skip
+    if not left or not len(q):
+        return
+    wide = replace(task, changes=(*task.changes, *(change for _, change in left)))
+    point = point_at(wide, q, np.concatenate([x, np.zeros((len(x), len(left)))], axis=1))
+    acts = np.nan_to_num(point.A[:, :, -len(left) :]).any(axis=(0, 1))
+    for (variable, _), acting in zip(left, acts, strict=True):
+        if acting:
             raise InputError(
-                f"{owner}: {controller.owner} is sampled every {controller.every:g} s, and its efforts are held until "
-                f"the next sample; ask for those that hold the mechanism, solve_for=[{controller.output!r}], or make "
-                "it continuous, without every="
+                f"{task.owner}: {variable.owner} is sampled every {variable.every:g} s, and between the samples it is "
+                f"held; ask for the value that balances, solve_for=[{variable.name!r}], or make its controller "
+                "continuous, without every="
             )
 
 

@@ -5,6 +5,9 @@
 // is critically damped for the inertia that the pulled point has.
 const WEIGHT_AT = 0.1, EARTH = 9.81;
 const MARCH = 64; // steps of one call; between two calls the clock is looked at
+const EVENT = 1; // an outcome: there is an event in the next step
+const SHORT = 1e-8; // s: the first step after an event
+const MANY = [[3, 2e-6], [20, 1e-3]]; // so many events within such a time, s, accumulate
 const CLOSED = 1e-9; // m or rad: a gap up to this is closed
 const NEAR = 1e-6; // of a step: a time so near to its end is the end
 const STILL = 1e-9; // m/s or rad/s: friction that moves slower sticks; steps end a little beside their middle
@@ -30,6 +33,7 @@ async function makeSimulator(about) {
   let step = about.step, origin, aim, state, shown, nearStart = { ...first };
   const elements = [...new Set(about.laws.map(({ element }) => element))]
     .map((name) => ({ name, rows: about.laws.flatMap(({ element }, k) => (element === name ? [k] : [])) }));
+  let met = []; // times of events, s
   let due = []; // times of the next samples, s, by update
 
   function begin(t, q, v) {
@@ -37,6 +41,7 @@ async function makeSimulator(about) {
     state = { ...zeros(), t: [t], q, v, x: about.states.map((k) => p[k]), h: [step || 1e-6] };
     aim = t;
     force = about.laws.map(() => 0);
+    met = [];
     due = about.updates.map(() => ({ t, count: 0 }));
     sample();
     look();
@@ -190,6 +195,7 @@ async function makeSimulator(about) {
     let message = "", end;
     do {
       const next = Math.min(...due.map(({ t }) => t)), whole = step ? origin + Math.floor((aim - origin) / step + NEAR) * step : aim;
+      let again = false;
       end = whole > next - NEAR * (step || NEAR) ? next : whole;
       while (!message && state.t[0] < end && inTime()) {
         let after = stepped(programs.march, state, end, MARCH);
@@ -197,12 +203,17 @@ async function makeSimulator(about) {
           state = { ...after };
           after = carefully(end);
           if (!after) message = about.sentences[9];
+        } else if (after.outcome[0] === EVENT) {
+          state = after;
+          message = meet();
+          again = true;
+          break;
         } else if (after.outcome[0] !== 0) message = about.sentences[after.outcome[0]];
         if (!message) state = after;
         force = about.laws.map((_, k) => about.forces.reduce((sum, name) => sum + state[name][k], 0));
       }
       if (!message && state.t[0] >= next) sample();
-      else end = -1;
+      else if (!again) end = -1;
     } while (!message && end >= 0 && inTime());
     const late = Boolean(message) || !inTime();
     const behind = late ? aim - state.t[0] : 0;
@@ -211,6 +222,34 @@ async function makeSimulator(about) {
     const { t, q, v } = state;
     const warning = state.e[0] > about.unsolved && about.laws.length ? about.coarse : "";
     return { t: t[0], q, v, ok: !message, message: message || warning, behind };
+  }
+
+  // An event in the step that comes: the state just past it, what it changes there, and a new beginning of the steps.
+  // Returns a sentence where events accumulate.
+  function meet() {
+    const given = Object.fromEntries(about.programs.locate.inputs.map(([name, size]) => [name, new Float64Array(size)]));
+    const past = programs.locate({ ...given, ...state, hi: state.h, tau, p, limit: about.trials }), kept = about.programs.march.outputs.map(([name]) => name);
+    for (const name of kept) if (past[name]) state[name] = past[name];
+    const crossed = about.events.map(({ direction }, k) => {
+      const [before, after] = [past.g_lo[k], past.g[k]], up = before < 0 && after >= 0, down = before > 0 && after <= 0;
+      return direction > 0 ? up : direction < 0 ? down : up || down;
+    });
+    settle();
+    crossed.forEach((own, k) => {
+      if (!own) return;
+      const after = programs[`change ${k}`]({ t: state.t, q: state.q, v: state.v, tau, p });
+      p.set(after.p_after);
+      Object.assign(state, { v: after.v_after, x: about.states.map((i) => p[i]) });
+    });
+    met.push(state.t[0]);
+    Object.assign(state, { outcome: [0], event: [-1], h: [SHORT] }, steady(), evaluated());
+    if (step) { // what left the zero of an event by rounding is beyond it after a short step
+      const after = stepped(programs.march, { ...state, h: [SHORT] }, state.t[0] + SHORT, MARCH);
+      if (after.outcome[0] === 0) state = { ...after, h: [step] };
+      Object.assign(state, evaluated()); // an impact in so short a step is no acceleration of the next
+    }
+    origin = state.t[0];
+    return MANY.some(([count, time]) => met.length >= count && origin - met[met.length - count] < time) ? about.accumulate : "";
   }
 
   // How much mass a point of a body seems to have, kg: from the power of a force of 1 N on what it accelerates.

@@ -68,9 +68,18 @@ class Actuators:
         if self._is_turned(item, joint, gear):
             return
         along = gear[:1] if joint.type in SCALAR else gear[:3] if joint.type == "ball" else gear[[3, 4, 5, 0, 1, 2]]
-        ranges = (self.joints.limits(item, f"{word}limited", f"{word}range") for word in ("ctrl", "force"))
-        control, force = (None if None in ends else ends for ends in ranges)
+        if item.tag == "intvelocity" and not item.has("actrange"):
+            raise item.error("it has no 'actrange', the range of the position that it integrates to")
+        words = ("ctrl", "force", "act") if law.dynamics else ("ctrl", "force")
+        ranges = (self.joints.limits(item, f"{word}limited", f"{word}range") for word in words)
+        control, force, *activation = (None if None in ends else ends for ends in ranges)
         own = {"kind": item.tag, "gear": along, "gain": gain, "bias": bias, "control": control, "force": force}
+        if any(law.slopes) and law.types[1] == "affine":
+            own["slopes"] = law.slopes
+        if law.dynamics:
+            own |= {"dynamics": law.dynamics, "time": law.time, "activation": activation[0]}
+            if item.number_or("actdim", 1.0) > 1:
+                self.lose(f"{item.owner} ({item.tag}): its activations beyond the last one ('actdim')")
         self.all.append((name, joint.name, own))
         if item.number_or("inheritrange", 0.0) and control is None:
             self.lose(f"{item.owner} ({item.tag}): its range of control, taken from its joint's by 'inheritrange'")

@@ -18,22 +18,36 @@ import numpy as np
 
 from cardan.errors import nearest
 from cardan.io.mjcf.item import Item, overlaid
-from cardan.io.mjcf.vocabulary import ROTATIONS, of_default
+from cardan.io.mjcf.vocabulary import LAWS, ROTATIONS, of_default
 
 GENERAL = ("dyntype", "gaintype", "biastype", "gainprm", "biasprm")
 SERVOS = ("position", "velocity")
 SERVO = ("none", "fixed", "affine")
 
 
+DYNAMICS = {"none": "", "integrator": "integrator", "filter": "filter", "filterexact": "filter"}
+"""Dynamics of activations that are read, and what they are here: a filter is one however it is integrated."""
+
+
 @dataclass(frozen=True)
 class ActuatorLaw:
-    """Force `gain u + bias . (1, length, speed)` of an element `kind`; `odd` says why it is not such a law."""
+    """Force `gain . (1, length, speed) u + bias . (1, length, speed)` of an element `kind`, with the types of dynamics.
+
+    `time` is the time constant of an activation, s; `odd` says why it is not such a law.
+    """
 
     kind: str = ""
     gain: float = 1.0
     bias: tuple[float, float, float] = (0.0, 0.0, 0.0)
     types: tuple[str, str, str] = ("none", "fixed", "none")
     odd: str = ""
+    slopes: tuple[float, float] = (0.0, 0.0)
+    time: float = 1.0
+
+    @property
+    def dynamics(self) -> str:
+        """How its activation follows the control; empty if it has none."""
+        return DYNAMICS[self.types[0]]
 
     @property
     def affine(self) -> tuple[float, np.ndarray] | None:
@@ -45,8 +59,13 @@ class ActuatorLaw:
         """Why it is not affine, if it is not."""
         if self.odd:
             return self.odd
-        if self.types not in (("none", "fixed", "none"), ("none", "fixed", "affine")):
+        dynamics, gain, bias = self.types
+        if dynamics not in DYNAMICS:
+            return f"has an activation with the dynamics {dynamics!r}"
+        if gain not in ("fixed", "affine") or bias not in ("none", "affine"):
             return "is not affine in control, length and speed"
+        if self.dynamics == "filter" and self.time <= 0:
+            return "is a filter without a time constant"
         if self.types[2] == "affine" and self.bias[2] > 0 and self.gain == -self.bias[1]:
             return "has a damping ratio, which MuJoCo takes 'biasprm' for if it begins as that of a servo"
         return ""
@@ -54,10 +73,15 @@ class ActuatorLaw:
     def general(self, item: Item) -> ActuatorLaw:
         """The law with the numbers of a `general` in place of its own."""
         first, second, third = (item.get(name, old) for name, old in zip(GENERAL[:3], self.types, strict=True))
-        gain = float(item.several("gainprm", 1, 10)[0]) if item.has("gainprm") else self.gain
+        gains = item.several("gainprm", 1, 10)[:3] if item.has("gainprm") else ()
+        gain, *slopes = (*map(float, gains), *(self.gain, *self.slopes)[len(gains) :])
+        time = float(item.several("dynprm", 1, 10)[0]) if item.has("dynprm") else self.time
         given = item.several("biasprm", 1, 10)[:3] if item.has("biasprm") else ()
         a, b, c = (*map(float, given), *self.bias[len(given) :])
-        return replace(self, kind="general", gain=gain, bias=(a, b, c), types=(first, second, third))
+        return replace(
+            self, kind="general", gain=gain, bias=(a, b, c), types=(first, second, third),
+            slopes=(slopes[0], slopes[1]), time=time,
+        )  # fmt: skip
 
     def servo(self, item: Item) -> ActuatorLaw:
         """The law of a `position` or `velocity`, with the numbers of this one where it does not give them."""
@@ -68,10 +92,31 @@ class ActuatorLaw:
             kv = item.number_or("kv", self.gain)
             return ActuatorLaw(item.tag, kv, (0.0, 0.0, -kv), SERVO, "" if item.has("kv") else odd)
         kp, kv = item.number_or("kp", self.gain), item.number_or("kv", -self.bias[2])
-        odd = next((f"has {name!r}" for name in ("dampratio", "timeconst") if item.has(name)), odd)
-        return ActuatorLaw(item.tag, kp, (0.0, -kp, -kv), SERVO, odd)
+        odd = "has 'dampratio'" if item.has("dampratio") else odd
+        if item.tag == "intvelocity":
+            return ActuatorLaw(item.tag, kp, (0.0, -kp, -kv), ("integrator", *SERVO[1:]), odd)
+        time = item.number_or("timeconst", 0.0)
+        if not time and self.types[0] != "none":
+            odd = odd or "takes the dynamics of its activation from its class"
+        dynamics = "filterexact" if time else "none"
+        return ActuatorLaw(item.tag, kp, (0.0, -kp, -kv), (dynamics, *SERVO[1:]), odd, time=time)
+
+    def damper(self, item: Item) -> ActuatorLaw:
+        """The law of a `damper`, whose control is its damping."""
+        return ActuatorLaw(item.tag, 0.0, types=("none", "affine", "none"), slopes=(0.0, -item.number_or("kv", 1.0)))
+
+    def cylinder(self, item: Item) -> ActuatorLaw:
+        """The law of a `cylinder`, whose pressure follows its control."""
+        area = item.number_or("area", 1.0)
+        if item.has("diameter"):
+            area = np.pi / 4 * item.number_or("diameter", 0.0) ** 2
+        a, b, c = map(float, item.up_to("bias", (0.0, 0.0, 0.0)))
+        time = item.number_or("timeconst", 1.0)
+        return ActuatorLaw(item.tag, float(area), (a, b, c), ("filter", "fixed", "affine"), time=time)
 
 
+ALONE = {"damper": ActuatorLaw.damper, "cylinder": ActuatorLaw.cylinder, "intvelocity": ActuatorLaw.servo}
+"""Laws of elements that are read where no class has numbers for them."""
 MAIN = "main"
 ACTUATORS = (
     "general", "motor", "position", "velocity", "intvelocity", "orientation", "pid", "damper", "cylinder", "muscle",
@@ -153,6 +198,13 @@ class Defaults:
         kind = item.tag
         if kind == "general":
             return self.laws[name].general(item)
+        if kind in ALONE:
+            above = self.laws[name].kind
+            odd = f"may take numbers from the <{above}> of its class" if above and above != item.tag else ""
+            inherited = {*self.values(name, kind)} & {*LAWS[kind], *LAWS["general"]}
+            odd = odd or (f"may take numbers from its class {name!r}" if inherited else "")
+            law = ALONE[kind](ActuatorLaw(), item)
+            return replace(law, odd=law.odd or odd)
         if kind not in SERVOS:
             return ActuatorLaw(kind, odd="" if kind == "motor" else "is not affine in control, length and speed")
         while name and self.laws[name].kind not in (kind, "general"):

@@ -48,6 +48,9 @@ SHARED = (
 LAWS: dict[str, tuple[str, ...]] = {
     "position": ("kp", "kv", "dampratio", "timeconst", "inheritrange"),
     "velocity": ("kv",),
+    "intvelocity": ("kp", "kv", "dampratio", "actlimited", "actrange", "inheritrange"),
+    "damper": ("kv",),
+    "cylinder": ("timeconst", "area", "diameter", "bias"),
     "motor": (),
     "general": (
         "actdim", "actearly", "actlimited", "actrange", "biasprm", "biastype", "dynprm", "dyntype", "ffrange",

@@ -408,15 +408,23 @@ class _MjcfWriter:
             self.losses.append(f"actuator {actuator.name!r}: MJCF drives joints with one coordinate; left out")
             return
         gain, (constant, length, speed) = actuator.gain, actuator.bias.tolist()
+        plain = not (actuator.dynamics or actuator.slopes.any())
         laws: dict[str, tuple[bool, dict[str, str]]] = {
-            "motor": (gain == 1 and not actuator.bias.any(), {}),
-            "position": (length == -gain and not constant and speed <= 0, {"kp": words(gain), "kv": words(-speed)}),
-            "velocity": (speed == -gain and not (constant or length), {"kv": words(gain)}),
+            "motor": (plain and gain == 1 and not actuator.bias.any(), {}),
+            "position": (
+                plain and length == -gain and not constant and speed <= 0,
+                {"kp": words(gain), "kv": words(-speed)},
+            ),
+            "velocity": (plain and speed == -gain and not (constant or length), {"kv": words(gain)}),
         }
         fits, own = laws.get(actuator.kind, (False, {}))
         if not fits:
             own = {"gainprm": words(gain), "biastype": "affine", "biasprm": words(actuator.bias)}
-        ranges = {"ctrlrange": actuator.control, "forcerange": actuator.force}
+            if actuator.slopes.any():
+                own |= {"gaintype": "affine", "gainprm": words((gain, *actuator.slopes))}
+            if actuator.dynamics:
+                own |= {"dyntype": actuator.dynamics, "dynprm": words(actuator.time)}
+        ranges = {"ctrlrange": actuator.control, "forcerange": actuator.force, "actrange": actuator.activation}
         own |= {key: words(ends) for key, ends in ranges.items() if ends is not None}
         tag = actuator.kind if fits else "general"
         add(node, tag, name=actuator.name, joint=actuator.joint, gear=words(actuator.gear), **own)

@@ -484,6 +484,10 @@ ACTUATORS: Entries = {
     "bias": Entry(list_of(number()), "force: a constant, and what length and speed add"),
     "control": Entry(list_of(number()), "least and largest control"),
     "force": Entry(list_of(number()), "least and largest force"),
+    "slopes": Entry(list_of(number()), "what length and speed add to the gain"),
+    "dynamics": Entry(choice("filter", "integrator"), "how an activation follows the control; none unless given"),
+    "time": Entry(number("time"), "time constant of the filter"),
+    "activation": Entry(list_of(number()), "least and largest activation"),
 }
 STARTS = Form(
     lambda reader: {

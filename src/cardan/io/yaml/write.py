@@ -187,7 +187,9 @@ def _few(values: Any) -> Any:
 def _actuator(actuator: Actuator) -> Entries:
     entries: Entries = {"kind": actuator.kind, "joint": actuator.joint, "gear": [number(x) for x in actuator.gear]}
     entries |= {"gain": number(actuator.gain), "bias": [number(x) for x in actuator.bias]}
-    ranges = {"control": actuator.control, "force": actuator.force}
+    entries |= {"slopes": [number(x) for x in actuator.slopes]} if actuator.slopes.any() else {}
+    entries |= {"dynamics": actuator.dynamics, "time": number(actuator.time)} if actuator.dynamics else {}
+    ranges = {"control": actuator.control, "force": actuator.force, "activation": actuator.activation}
     return entries | {key: [number(x) for x in ends] for key, ends in ranges.items() if ends is not None}
 
 

@@ -5,6 +5,7 @@ The programs are recorded by the same text as those of `cd.simulate` and compile
     march     steps of Dormand and Prince, with their control of the error and the projection onto loops; of a model
               with stops, contacts, friction that sticks or locks, Moreau's steps (`steps`)
     evaluate  accelerations and power at a state, from which steps begin
+    locate, change k   events that change the run, and what they change (`events`)
     update k  next values of sampled variables; where there are any
     careful   the same steps near a singular position, each stage brought onto the loops; where there are loops
     project   Newton's method from a state near the loops onto them; where there are loops
@@ -35,6 +36,7 @@ from cardan.formulation.kinematics import kinematics_of_tree
 from cardan.formulation.readings import contact_lines, touching
 from cardan.formulation.spatial import SPATIAL
 from cardan.functions.equations import equations
+from cardan.integrate.events import Event
 from cardan.integrate.explicit.step import equations_of
 from cardan.integrate.explicit.stepper import RECOVERED
 from cardan.integrate.stepper import Outcome
@@ -49,6 +51,7 @@ from cardan.model.row import Law
 from cardan.model.tree import GROUND
 from cardan.model.variable import Variable
 from cardan.program.program import Port, Program
+from cardan.results.page.events import acting_events, event_programs, told_of_events, why_no_events, with_switches
 from cardan.results.page.pull import with_pull
 from cardan.results.page.samples import contact_names
 from cardan.results.page.steps import CALLED, kernels_of, plain_python, rule_of, told_of_steps, update_programs
@@ -130,9 +133,14 @@ def page_program(thing: Model | Trajectory, sliders: Sequence[str] | None = None
             "stack": STACK,
             "p": found.p.tolist(),
             "pull": {name: [at.start, at.stop] for name, at in found.pull.items()},
-            "sliders": [one for parameter in _by_hand(named) for one in _sliders(parameter, found.p, named)],
+            "sliders": [
+                one
+                for parameter in named.parameters
+                if named.parameters.slice_of(parameter.name).start not in found.steps["again"]
+                for one in _sliders(parameter, found.p, named)
+            ],
             "coordinates": _coordinates(model, found.holds, start),
-            "curves": list(_curves(named)),
+            "curves": list(_curves(named, found.steps["again"])),
             "start": {"t": start.t, "q": start.q.tolist(), "v": start.v.tolist(), "tau": start.tau.tolist()},
             "control": CONTROL,
             "careful": {"h": RECOVERED, "outcome": int(Outcome.SINGULAR)},
@@ -179,19 +187,22 @@ def simulated(thing: Model | Trajectory, sliders: Sequence[str] | None = None) -
     whole.require_one("page")
     model, start = without_modes(whole), _start_of(thing)
     if model.nv > MOST_RATES:
-        steps = {"step": 0.0, "tries": [], "laws": [], "states": [], "updates": [], "again": []}
+        steps = {"step": 0.0, "tries": [], "laws": [], "states": [], "updates": [], "again": [], "events": []}
         return Simulated(_looped_programs(model), model, np.zeros(0), {}, [], start, steps)
-    holds, named = _held(model), _with_sliders(model, sliders)
+    events = acting_events(thing)
+    holds, named = _held(model), with_switches(_with_sliders(model, sliders), events)
     pulled, pull = with_pull(named)
     p, values = pulled.parameters.nominal.copy(), _first_values(thing, model)
     p[: len(values)] = values
     updates = update_programs(pulled)
-    programs = _programs(model, pulled, holds, start.q, rule_of(thing)) | {k: x for k, (_, x) in updates.items()}
-    steps = told_of_steps(thing, pulled) | {
+    programs = _programs(model, pulled, holds, start.q, rule_of(thing), events)
+    more, changed = event_programs(pulled, events, kernels_of(pulled, rule_of(thing), events))
+    programs |= more | {name: program for name, (_, program) in updates.items()}
+    steps = told_of_steps(thing, pulled) | told_of_events(events) | {
         "states": list(pulled.parameters.states),
         "updates": [{"program": name, "every": every} for name, (every, _) in updates.items()],
-        "again": _of_themselves(named),
-    }
+        "again": _of_themselves(named, changed),
+    }  # fmt: skip
     return Simulated(programs, named, p, pull, holds, start, steps)
 
 
@@ -207,10 +218,6 @@ def _first_values(thing: Model | Trajectory, model: Model) -> np.ndarray:
     return values
 
 
-EVENTS = (
-    "This page shows the run and does not simulate: event {name!r} changes the motion, and the simulation of a page "
-    "has no events. Stops and contacts of the model (m.stop, m.contact) would be simulated."
-)
 INPUTS = "The inputs of the run, {names}, are not given again here: each keeps its first value until its slider moves."
 
 
@@ -218,10 +225,7 @@ def _cannot(thing: Model | Trajectory, model: Model) -> str:
     """Why programs of a page cannot move the model as it moved in the run; empty if they can."""
     if name := plain_python(model):
         return CALLED.format(name=name)
-    own = {label.name for label in model.lawful_rows}
-    met = [] if isinstance(thing, Model) else [event.name for event in thing.events if event.changed]
-    changing = [name for name in met if name not in own]
-    return EVENTS.format(name=changing[0]) if changing else ""
+    return why_no_events(thing, model)
 
 
 def _differs(thing: Model | Trajectory) -> str:
@@ -289,20 +293,19 @@ def _variable(model: Model, parameter: Parameter) -> Variable | None:
     return model.variables[parameter.place[1]] if parameter.place[0] == VARIABLE else None
 
 
-def _by_hand(model: Model) -> Iterator[Parameter]:
-    """The parameters that have sliders: all but variables that change by themselves, and slopes of inputs."""
+def _of_themselves(model: Model, changed: set[int]) -> list[int]:
+    """Places in `p` of what changes by itself, which begins again where the motion does, and has no slider.
+
+    These are variables with a rate or that are sampled, slopes of inputs, and what events have `changed`.
+    """
     slopes = {variable.slope for variable in model.variables}
+    found: list[int] = []
     for parameter in model.parameters:
         x = _variable(model, parameter)
-        if x is None or (x.name not in slopes and not x.every and (x.rate is None or x.slope)):
-            yield parameter
-
-
-def _of_themselves(model: Model) -> list[int]:
-    """Places in `p` of what changes by itself, which begins again where the motion does."""
-    kept = {parameter.name for parameter in _by_hand(model)}
-    names = [parameter.name for parameter in model.parameters if parameter.name not in kept]
-    return [k for name in names for k in range(*model.parameters.slice_of(name).indices(model.parameters.size))]
+        places = range(model.parameters.size)[model.parameters.slice_of(parameter.name)]
+        own = x is not None and (x.name in slopes or x.every > 0 or (x.rate is not None and not x.slope))
+        found += places if own or changed.intersection(places) else []
+    return found
 
 
 def _usual_names(model: Model) -> Iterator[str]:
@@ -404,7 +407,7 @@ def _coordinates(model: Model, holds: list[int], start: _Start) -> list[dict[str
     return found
 
 
-def _curves(model: Model) -> Iterator[dict[str, Any]]:
+def _curves(model: Model, changing: Sequence[int]) -> Iterator[dict[str, Any]]:
     """What can be plotted while the page simulates: coordinates and rates that have the same unit."""
     for kind, what in (("q", "coordinates"), ("v", "rates")):
         by_unit: dict[str, list[tuple[str, int]]] = {}
@@ -422,7 +425,7 @@ def _curves(model: Model) -> Iterator[dict[str, Any]]:
                 name = what if len(found) <= MOST_CURVES else f"{what} {numbers}"
                 yield _chart(kind, name, unit, some)
     yield from _charts_of_laws(model)
-    yield from _charts_of_variables(model)
+    yield from _charts_of_variables(model, set(changing))
 
 
 def _chart(kind: str, name: str, unit: str, found: list[tuple[str, int]]) -> dict[str, Any]:
@@ -442,9 +445,8 @@ def _charts_of_laws(model: Model) -> Iterator[dict[str, Any]]:
         yield _chart("gaps", "gaps", unit, [(row.name, k) for k, row in gaps if row.unit == unit])
 
 
-def _charts_of_variables(model: Model) -> Iterator[dict[str, Any]]:
-    """Variables that change by themselves, those of one element together."""
-    own = set(_of_themselves(model))
+def _charts_of_variables(model: Model, own: set[int]) -> Iterator[dict[str, Any]]:
+    """Parameters that change by themselves, at places `own` of `p`, those of one element together."""
     found: dict[tuple[str, str], list[tuple[str, int]]] = {}
     for parameter in model.parameters:
         at = model.parameters.slice_of(parameter.name)
@@ -479,19 +481,21 @@ def _floating(model: Model) -> int:
 # Programs.
 
 
-def _programs(model: Model, pulled: Model, holds: list[int], q: np.ndarray, rule: str) -> dict[str, Program]:
+def _programs(
+    model: Model, pulled: Model, holds: list[int], q: np.ndarray, rule: str, events: tuple[Event, ...]
+) -> dict[str, Program]:
     """The programs of a model with the pointer's spring; `q` (nq,) is where held joints are nominally.
 
     `rule` is the law of impacts.
     """
     if model.has_rows:
         settle_rows(pulled, generic_configurations(model), independent_rows(model))
-    kernels = kernels_of(pulled, rule)
+    kernels = kernels_of(pulled, rule, events)
     found = {"march": kernels.march, "evaluate": kernels.evaluate}
     if model.has_rows:
         found |= {"project": projection_kernel(pulled), "close": projection_kernel(_holding(pulled, holds, q))}
         if model.nv <= MOST_CAREFUL:
-            found["careful"] = kernels_of(pulled, rule, careful=True).march
+            found["careful"] = kernels_of(pulled, rule, events, careful=True).march
     return {name: kernel.program for name, kernel in found.items()} | {"show": _show(pulled)}
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from cardan.formulation.complementarity import NEWTON, has_restitution
 from cardan.formulation.spatial import SPATIAL
 from cardan.integrate.changes import trace_change
+from cardan.integrate.events import Event
 from cardan.integrate.explicit.step import ExplicitEquations, equations_of
 from cardan.integrate.explicit.stepper import CAREFUL_STEPS, SUBSTEPS, ExplicitKernels, explicit_kernels
 from cardan.integrate.explicit.tableau import DORMAND_PRINCE, ONE_STAGE
@@ -41,14 +42,16 @@ CALLED = (
 )
 
 
-def kernels_of(model: Model, rule: str = NEWTON, careful: bool = False) -> ExplicitKernels:
+def kernels_of(
+    model: Model, rule: str = NEWTON, events: tuple[Event, ...] = (), careful: bool = False
+) -> ExplicitKernels:
     """The kernels of the steps; `rule` is the law of impacts."""
     motion: ExplicitEquations
     if model.laws:
         motion, tableau = MoreauEquations(model, SPATIAL, tuple(kept_rows(model, SPATIAL)), rule=rule), ONE_STAGE
     else:
         motion, tableau = equations_of(model, SPATIAL), DORMAND_PRINCE
-    return explicit_kernels(replace(motion, careful=careful), tableau, ())
+    return explicit_kernels(replace(motion, careful=careful), tableau, events)
 
 
 def rule_of(thing: Model | Trajectory) -> str:

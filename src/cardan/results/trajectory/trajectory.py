@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from cardan.functions.derivatives import Derivatives
+    from cardan.integrate.events import Event
 
 
 # What attributes are called in other programs, and what to write here.
@@ -164,6 +165,7 @@ class Trajectory:
         self._computed: dict[str, Any] = dict(computed or {})
         self._replay: Any = None
         self._changes = False  # whether events or inputs changed rates or parameters
+        self._events: tuple[Event, ...] = ()  # those of the user that it looked for; a file does not have them
         self._stored: dict[str, NamedQuantity] = {}
         self._no_model = ""  # why a file has no model
         self.sensitivity: dict[str, Any] = {}
@@ -640,8 +642,8 @@ class Trajectory:
         return vjp_of(self, dq, dv, dt, dp)
 
     def __getstate__(self) -> dict[str, Any]:
-        """All but the steps: events are functions, which cannot be pickled."""
-        return {**vars(self), "_replay": None}
+        """All but the steps and events, which are functions and cannot be pickled."""
+        return {**vars(self), "_replay": None, "_events": ()}
 
     # Batches.
 
@@ -694,6 +696,7 @@ class Trajectory:
             None if self._knots is None else self._knots.part(index),
         )
         found._stored, found._no_model, found._changes = self._stored, self._no_model, self._changes
+        found._events = self._events
         if self._replay is not None:
             found._replay = self._replay.part(kept.ravel())
         samples = (slice(None),) * kept.ndim + (slice(n),)
