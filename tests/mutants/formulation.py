@@ -224,6 +224,11 @@ MUTANTS: list[Mutant] = [
         ("return dot(self.x, self.rows.J @ self.parts.rates)", "return 0 * dot(self.x, self.rows.J @ self.parts.rates)", "friction's work is not in the energy balance"),
     ),
     *changes(
+        "formulation/law_motion.py", "closed_form/test_friction_of_elements.py",
+        ("own = [self.solution.every[k] for k", "own = [0 * self.solution.every[k] for k", "elements do not press friction"),
+        ("normal, pressing = pressing[0], ()", "normal, pressing = None, ()", "a stop does not press friction"),
+    ),
+    *changes(
         "formulation/solution.py", "closed_form/test_modes.py agreement/test_laws_in_formulations.py",
         ("every[row] = self.lam[k]", "every[row] = 0 * self.lam[k]", "reactions that press friction without those of loops"),
     ),
