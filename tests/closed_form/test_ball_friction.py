@@ -117,3 +117,32 @@ def test_dry_friction_of_a_ball_joint_in_mjcf(tmp_path: Path) -> None:
         assert not cd.save(models["stick"], tmp_path / name)
         again = cd.load(tmp_path / name, **({"friction": "stick"} if name == "c.xml" else {}))
         assert again.lawful_rows == models["stick"].lawful_rows
+
+
+def test_smooth_friction_of_a_ball_is_linear_near_rest() -> None:
+    """A hanging body: each rate is damped by `viscous + coulomb / smoothing`, whatever the direction."""
+    m = ball((0.1, 0.15, 0.2), (0, 0, -0.3), (0, 0, -G), viscous=0.1, coulomb=0.05, smoothing=1e-2)
+    I = np.array([0.1 + 2.0 * 0.09, 0.15 + 2.0 * 0.09, 0.2])
+    np.testing.assert_allclose(np.diag(cd.linearise(m.build()).A[3:, 3:]), -(0.1 + 5.0) / I, rtol=1e-9)
+
+
+def test_a_lock_stops_a_ball_and_lets_it_go() -> None:
+    """It holds the weight's moment; events and `moreau` agree."""
+    m = cd.Mechanism("arm", gravity=(0, 0, -G))
+    m.body("b", mass=2.0, com=(0, 0, -0.3), inertia=(0.1, 0.15, 0.2))
+    m.joint("B", cd.Spherical(), m.ground, "b")
+    m.lock("brake", "B")
+    model = m.build().free("brake.closed")
+    switch = [
+        cd.Event(str(t), lambda s, t=t: s.t - t, then=lambda s, c=c: cd.Change(parameters={"brake.closed": c}))
+        for t, c in ((0.3, 1.0), (0.6, 0.0))
+    ]
+    run = cd.simulate(model, 0.8, v0=[1.0, 2.0, 3.0], samples=9, events=switch)
+    held = slice(4, 6)
+    assert np.abs(run.v[held]).max() < 1e-12 and np.abs(run.v[-1]).max() > 0.1
+    np.testing.assert_allclose(run.q[3], run.q[5], atol=1e-9)
+    R = cd.Pose(quaternion=run.q[4]).rotation
+    weight = np.cross([0, 0, -0.3], R.T @ [0, 0, -2.0 * G])
+    np.testing.assert_allclose(run["brake.force"][4], -weight, atol=1e-9)
+    stepped = cd.simulate(model, 0.8, v0=[1.0, 2.0, 3.0], samples=9, events=switch, method="moreau", step=2e-3)
+    assert np.abs(stepped.q - run.q).max() < 5e-3

@@ -163,6 +163,24 @@ def test_a_shear_pin_breaks_at_its_force(method):
     assert np.abs(run["load"] + rate * late)[:5].max() < (1e-2 if method in ("rk4", "alpha") else 1e-5)
 
 
+def test_a_filter_of_a_stops_force_by_modes_and_by_time_stepping():
+    """A mass that rests on a stop presses it with its weight; an impulse is no force, but the force of a step."""
+    m = cd.Mechanism("block")
+    m.body("mass", mass=MASS)
+    m.joint("z", cd.Prismatic(axis=(0, 0, 1)), m.ground, "mass", start=0.0)
+    m.stop("floor", "z", lower=0.0)
+    m.drive("push", "z", lambda t, q, v: -3.0 * t)
+    m.filter("felt", lambda s: s.force("floor"), [1.0], [T_F, 1.0])
+    model, t = m.build(), np.linspace(0, 1, 11)
+    want = (MASS * 9.81) * (1 - np.exp(-t / T_F)) + 3.0 * (t - T_F * (1 - np.exp(-t / T_F)))
+    for more, tight in (({}, 1e-5), ({"method": "moreau", "step": 1e-3}, 0.1)):
+        run = cd.simulate(model, 1.0, samples=11, **more)
+        assert np.abs(run["felt"] - want).max() < tight
+    heavy = cd.Event("heavy", lambda s: s.force("floor") - 20.0)
+    with pytest.raises(cd.InputError, match=r"event 'heavy': the force of 'floor' .* in a step, .*filter"):
+        cd.simulate(model, 1.0, method="moreau", step=1e-3, events=[heavy])
+
+
 def test_a_cascade_is_the_matrix_of_its_parts():
     """Position loop, velocity loop and motor with a current: the outputs are signals, in any order of declaration."""
     kp, kv, ki, k, R, L = 3.0, 8.0, 5.0, 0.5, 2.0, 0.1
@@ -261,6 +279,10 @@ REFUSED = {
     "a derivative": (
         lambda m: m.controller("c", "x", cd.PID(1.0, kd=1.0, sees=lambda s: s.rate("x"))),
         r"controller 'c': kd with sees= needs filter=",
+    ),
+    "the name of a number": (
+        lambda m: (m.torsion("spring", "x", stiffness=1.0), m.signal("spring.stiffness", lambda s: s.t)),
+        r"signal 'spring.stiffness': such are the names of numbers of 'spring'",
     ),
     "a taken name": (lambda m: (m.variable("a"), m.signal("a", lambda s: s.t)), r"variable 'a': the name is taken"),
 }

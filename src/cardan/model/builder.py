@@ -367,7 +367,7 @@ class Mechanism(ConstraintElements):
             self.name, frozen(gravity), bodies, joints, self.frames, tree, cuts, snapping, notes, forces, couplings,
             constraints,
         )  # fmt: skip
-        require_plain_names(self.variables, (*bodies, *joints, *forces, *model.constraint_elements))
+        require_plain_names((*self.variables, *self.signals), (*bodies, *joints, *forces, *model.constraint_elements))
         states = {name: _state_of(model, *given) for name, given in self._states.items()}
         losses = (*self._losses, *idle_data(joints, forces, couplings))
         seen = self._ground_shapes

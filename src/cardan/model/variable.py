@@ -55,13 +55,13 @@ class Variable:
         return f"variable {self.name!r}"
 
 
-def require_plain_names(variables: Iterable[Variable], elements: Iterable[Any]) -> None:
-    """Reject a variable that is called like a number of an element, `element.field`, and is none of it."""
-    known, listed = {element.name for element in elements}, tuple(variables)
-    brought = {variable.slope for variable in listed}
+def require_plain_names(named: Iterable[Any], elements: Iterable[Any]) -> None:
+    """Reject a variable or signal that is called like a number of an element, `element.field`, and is none of it."""
+    known, listed = {element.name for element in elements}, tuple(named)
+    brought = {x.name for x in listed if getattr(x, "element", "")} | {getattr(x, "slope", "") for x in listed}
     for variable in listed:
         element = variable.name.rpartition(".")[0]
-        if element in known and not variable.element and variable.name not in brought:
+        if element in known and variable.name not in brought:
             raise ModelError(
                 f"{variable.owner}: such are the names of numbers of {element!r}, an element of the mechanism; "
                 f"call it {variable.name.replace('.', ' ')!r}"

@@ -83,6 +83,11 @@ class ExplicitEquations:
         return answers_read(self.model) if self.states else ()
 
     @property
+    def read_with_accelerations(self) -> tuple[Sight, ...]:
+        """Which of it is read where the accelerations are computed."""
+        return self.sights
+
+    @property
     def projects(self) -> bool:
         """Whether positions and velocities are projected after every step."""
         return (self.model.has_rows or has_modes(self.model)) and self.baumgarte is None
@@ -125,7 +130,7 @@ class ExplicitEquations:
                 assert forward.recursion is not None
                 loop = record_schedule(forward.recursion, model)
         else:
-            forward = motion_and_power(model, self.formulation, self.rows, self.sights)
+            forward = motion_and_power(model, self.formulation, self.rows, self.read_with_accelerations)
         return Graphs(
             self,
             loop,

@@ -33,8 +33,10 @@ from cardan.formulation.solution import size_of
 from cardan.formulation.spatial import SPATIAL
 from cardan.formulation.state_rates import answers_read
 from cardan.integrate.explicit.step import ExplicitEquations, Graphs
+from cardan.integrate.kernel import Given
 from cardan.model.model import Model
 from cardan.model.row import Law
+from cardan.model.sight import Sight
 from cardan.structure.kernels import function_of
 from cardan.structure.rows import kept_rows
 
@@ -99,6 +101,11 @@ class MoreauEquations(ExplicitEquations):
         return False
 
     @property
+    def read_with_accelerations(self) -> tuple[Sight, ...]:
+        """Nothing: what rates of states read is that of a step."""
+        return ()
+
+    @property
     def restitutes(self) -> bool:
         """Whether impacts have a second phase."""
         return has_restitution(self.model)
@@ -123,6 +130,16 @@ class MoreauGraphs(Graphs):
     """The graphs of explicit methods, and the terms of a step."""
 
     terms: Any = None
+
+    def slopes(self, t: Scalar, q: Matrix, v: Matrix, given: Given) -> tuple[Matrix, Matrix, Matrix]:
+        """As those of explicit methods, at a start; rates of states that read forces are known in a step only."""
+        import casadi as ca
+
+        if not self.motion.sights:
+            return super().slopes(t, q, v, given)
+        time = (t,) if self.motion.model.depends_on_time else ()
+        a, P = self.forward.call([q, v, given.tau, *time, *given.parameters])
+        return ca.vertcat(self.rates(q, v, given), ca.SX.zeros(len(self.motion.states))), a, P
 
     def terms_at(self, t: Scalar, q: Matrix, v: Matrix, a: Matrix, h: Matrix, given: Any) -> tuple[Terms, Matrix]:
         """The terms of a step from a state, and `q_m`."""
