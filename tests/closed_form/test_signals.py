@@ -177,7 +177,7 @@ def test_a_filter_of_a_stops_force_by_modes_and_by_time_stepping():
         run = cd.simulate(model, 1.0, samples=11, **more)
         assert np.abs(run["felt"] - want).max() < tight
     heavy = cd.Event("heavy", lambda s: s.force("floor") - 20.0)
-    with pytest.raises(cd.InputError, match=r"event 'heavy': the force of 'floor' .* in a step, .* filter"):
+    with pytest.raises(cd.InputError, match=r"event 'heavy': the force of 'floor' .* in a step, .*filter"):
         cd.simulate(model, 1.0, method="moreau", step=1e-3, events=[heavy])
 
 
