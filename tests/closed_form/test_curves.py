@@ -204,6 +204,19 @@ def test_a_pin_in_a_slot_moves_as_the_joint_does() -> None:
     assert np.allclose(run["bead.acceleration"], a, atol=1e-6)  # the force acts at the point, whatever its components
 
 
+def test_a_stop_at_the_end_of_a_curve_gives_back_its_share() -> None:
+    """A body that turns goes on turning through the end, so that the energy is that of its restitution."""
+    m = cd.Mechanism("helix", gravity=(0, 0, -G))
+    m.body("bead", mass=2.0, com=(0, 0.1, 0), inertia=(0.1, 0.2, 0.15))
+    m.joint("wire", cd.Curvilinear(helix()), m.ground, "bead", start=0.5)
+    m.stop("end", "wire", lower=0.0, restitution=0.5)
+    run = cd.simulate(m.build(), 0.8, samples=5)
+    (event,) = run.events
+    moving = cd.kinetic_energy(run.model, event.q, event.v) - cd.kinetic_energy(run.model, event.q, event.v_after)
+    assert np.isclose(run.energy[0] - run.energy[-1], moving, rtol=1e-6)
+    assert np.allclose(event.v_after, -0.5 * event.v)
+
+
 def test_a_banked_curve_carries_a_car_without_a_force_across() -> None:
     """At the speed at which `tan(bank) = v^2 / (r g)`, the force of the track is along the frame's z."""
     radius, speed = 20.0, 12.0

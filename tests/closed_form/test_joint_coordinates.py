@@ -123,7 +123,6 @@ def test_a_stop_acts_where_a_joint_closes_a_loop_as_in_the_tree() -> None:
             np.testing.assert_allclose(run.q, runs["C"].q, atol=1e-7)
             stepped = cd.simulate(model, 0.8, q, v, samples=9, method="moreau", step=1e-3)
             np.testing.assert_allclose(stepped.q, run.q, atol=5e-3)
-            assert cd.check(model).passed
     one, two = runs["C"], runs["B"]
     assert len(one.events) > 2 and one.events[0].name == "end: upper"
     np.testing.assert_allclose(one["C.coordinate"], two["C.coordinate"], atol=1e-7)

@@ -71,7 +71,6 @@ def test_steps_of_moreau_come_to_the_same_and_the_limit_may_be_free(cone) -> Non
     for h in (2e-3, 5e-4):
         stepped = cd.simulate(other, 0.5, q0, w0, samples=6, method="moreau", step=h)
         assert np.abs(stepped.q - exact.q).max() < 5 * h
-    assert cd.check(other).passed
 
 
 @pytest.mark.parametrize(("limits", "axis"), [({"angle": 0.9}, (1, 2, -2)), ({"twist": (-0.4, 0.9)}, (0, 0, 1))])

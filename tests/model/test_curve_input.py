@@ -106,6 +106,11 @@ def test_files_and_pickles_hold_curves(tmp_path: Path) -> None:
         cd.load(path)
 
 
+def test_equations_along_curves_are_not_printed() -> None:
+    with pytest.raises(cd.ModelError, match=r"joint 'j0' is along a curve, whose length .* no formulas to print"):
+        cd.equations(many()).sympy()
+
+
 def test_a_run_beyond_the_end_of_a_curve_warns() -> None:
     m = cd.Mechanism("slot", gravity=(0, 0, 0))
     m.body("pin", mass=1.0)

@@ -4,13 +4,15 @@ With the rates `u` of the rows and their forces x (`formulation.law_motion`),
 
     udot = b + W x      closed: udot = 0      open: x = 0, or x = -d bound for friction that slides along d
 
-is one system of m equations, whatever the modes: one graph serves all of them. A bound that depends on the normal force
-`x_n` of the same element makes it unsymmetric; one that depends on the magnitude of a joint's reaction makes it
-nonlinear, and Newton's method solves it in a few steps.
+is one system of m equations, whatever the modes: one graph serves all of them. It is symmetric and positive definite,
+and eliminated without pivots, unless bounds depend on forces. A bound that depends on the normal force `x_n` of the
+same element makes it unsymmetric; one that depends on the magnitude of what presses it makes it nonlinear, and Newton's
+method solves it in a few steps.
 """
 
 from __future__ import annotations
 
+from cardan.algebra.linsolve import ldl_factor, ldl_solve
 from cardan.algebra.matrix import Matrix, dot, where
 from cardan.formulation.law_motion import Friction, LawMotion, frictions
 from cardan.model.law import AT_REST
@@ -68,6 +70,12 @@ def law_forces(motion: LawMotion) -> Matrix:
     given = friction_sliding(motion, unit * y, direction)
     left = mode * unit * (b + W @ (unit * y)) + (1 - mode) * (y + given / unit)
     now, A = ca.SX.zeros(m), ca.jacobian(left, y)
+    if m > 1 and not any(f.normal is not None or f.is_pressed for f in every):  # forces of open rows are known
+        now = ca.densify((mode - 1) * given / unit)
+        factor = ldl_factor(ca.diag(mode * unit) @ W @ ca.diag(mode * unit) + ca.diag(1 - mode + shared))
+        for _ in range(steps):
+            now = now - ldl_solve(factor, ca.densify(ca.substitute(left, y, now)))
+        return ca.densify(unit * now)
     for _ in range(steps):
         residual, slope = ca.substitute([left, A], [y], [now])  # A may have y times zero: tables
         now = now - solve_small(slope + ca.diag(shared), residual)

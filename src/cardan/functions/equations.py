@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 import numpy as np
 
-from cardan.errors import InputError, Removed, no_attribute, no_such_argument
+from cardan.errors import InputError, ModelError, Removed, no_attribute, no_such_argument
 from cardan.formulation import dynamics
 from cardan.formulation.coordinates import own_equations
 from cardan.formulation.formulation import Formulation
 from cardan.formulation.quantity import Quantity, Shape, fixed
+from cardan.model.curve import Curve
+from cardan.model.joint import Curvilinear
 from cardan.model.memory import KernelSlot, Slot, require_model
 from cardan.model.model import Model
 from cardan.model.row import RowTable
@@ -236,6 +238,11 @@ class Equations:
         """
         from cardan.readable.styles import find_style
 
+        if along := _along_curves(self.model):
+            raise ModelError(
+                f"equations of {self.model.name!r}: {along[0]} is along a curve, whose length and frame are lookups in "
+                "tables and no formulas to print; take their values, or their graph: equations(model).graph(...)"
+            )
         if self.model.laws:
             laws = ", ".join(repr(law.name) for law in self.model.laws)
             warn_outside(
@@ -384,3 +391,10 @@ def equations(model: Model, *, formulation: str | Formulation = "spatial", **rem
     found = formulation_of(model, formulation)
     prepare(model, found)
     return Equations(model, found)
+
+
+def _along_curves(model: Model) -> list[str]:
+    """The joints and constraints that are along curves."""
+    joints = [f"joint {joint.name!r}" for joint in model.joints if isinstance(joint.type, Curvilinear)]
+    elements = [e for e in model.constraint_elements if any(isinstance(f, Curve) for f in e.functions.values())]
+    return joints + [element.owner for element in elements]

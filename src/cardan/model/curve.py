@@ -2,7 +2,8 @@
 
     u        the parameter in which a curve is given, from `start` to `stop`
     s        arc length from its beginning, m: the coordinate of everything that moves along the curve
-    r(s)     the point of the curve; outside of [0, length] an open curve goes on straight
+    r(s)     the point of the curve; beyond its ends an open curve goes on for `PAD` of its parameter where its function
+             has values there, so that a body that is stopped at an end turns as before, and then straight
     R(s)     axes of its frame: x forwards along the tangent, z as near to `up` as the tangent allows, then turned
              about x by the bank
 
@@ -45,6 +46,7 @@ SAMPLES = 400  # at most, among which the nearest is found
 FORWARDS = 0.2  # rate along a direction, from which a coordinate grows along the curve
 STEPS = 3  # of Gauss and Newton, from a start nearer than half of `BEND`
 CARRIED = "carried"
+PAD = 1e-3  # of the range of the parameter
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,7 @@ class Curve:
         up: graph of the direction (3,) that the frame's z axis keeps to, over the parameter; None where it is carried
             along without twist.
         bank: graph of the angle (rad) by which the frame is turned about the tangent, over the parameter; None is 0.
+        pad: how far the curve goes on beyond both ends, in its parameter.
         points: the points (n, 3), m, that it was made of; None where it was given by a function.
         given: what files hold of a curve of points: `up` (n, 3) and `bank` (n,), where they were given.
 
@@ -72,6 +75,7 @@ class Curve:
     closed: bool = False
     up: casadi.Function | None = None
     bank: casadi.Function | None = None
+    pad: float = 0.0
     points: np.ndarray | None = None
     given: tuple[tuple[str, np.ndarray], ...] = ()
 
@@ -81,8 +85,9 @@ class Curve:
         r, _, _ = self._numbers(self._parameter_at(at.ravel()))
         if not self.closed:
             first, last = (np.array(x).ravel() for x in self._ends)
-            beyond = np.maximum(at.ravel() - self.length, 0.0)
-            r = r + np.minimum(at.ravel(), 0.0)[:, None] * first + beyond[:, None] * last
+            low, high = self._bounds
+            before, beyond = np.minimum(at.ravel() - low, 0.0), np.maximum(at.ravel() - high, 0.0)
+            r = r + before[:, None] * first + beyond[:, None] * last
         return r.reshape(*at.shape, 3)
 
     def axes(self, s: Any) -> Any:
@@ -97,13 +102,20 @@ class Curve:
         _, slope, second = self._numbers(self._parameter_at(at.ravel()))
         bend = np.linalg.norm(np.cross(slope, second), axis=1) / np.linalg.norm(slope, axis=1) ** 3
         if not self.closed:
-            bend = np.where((at.ravel() < 0) | (at.ravel() > self.length), 0.0, bend)
+            low, high = self._bounds
+            bend = np.where((at.ravel() < low) | (at.ravel() > high), 0.0, bend)
         return bend.reshape(at.shape)[()]
 
     @property
     def length(self) -> float:
         """Its length, m."""
-        return float(self._arc[0][-1])
+        return float(np.interp(self.stop, *self._arc[::-1]))
+
+    @property
+    def _bounds(self) -> tuple[float, float]:
+        """Arc lengths between which it is what it was given by; beyond it is straight."""
+        s = self._arc[0]
+        return float(s[0]), float(s[-1])
 
     @property
     def owner(self) -> str:
@@ -150,7 +162,7 @@ class Curve:
         """
         start, bend = self._start(p, forwards), float(self._dense[3].max())
         for _ in range(STEPS):
-            s = start if self.closed else _within(start, 0.0, self.length)
+            s = start if self.closed else _within(start, *self._bounds)
             r, dr = self.graph(s)[0], self.rates(s)[0]
             away, forth = p - r, dot(p - r, dr)
             start = s + forth / (dot(dr, dr) + bend**2 * (dot(away, away) - forth * forth))
@@ -168,12 +180,13 @@ class Curve:
         import casadi as ca
 
         s = ca.SX.sym("s")
-        inside = s if self.closed else _within(s, 0.0, self.length)
+        low, high = self._bounds
+        inside = s if self.closed else _within(s, low, high)
         u = self._parameter(inside)
         r = self.position(u)
         if not self.closed:  # straight beyond the ends
             first, last = self._ends
-            r = r + ca.fmin(s, 0.0) * first + ca.fmax(s - self.length, 0.0) * last
+            r = r + ca.fmin(s - low, 0.0) * first + ca.fmax(s - high, 0.0) * last
         return ca.Function("place", [s], [ca.densify(r), ca.densify(self._frame(u, inside))])
 
     @cached_property
@@ -190,7 +203,7 @@ class Curve:
         """Tangents at both ends."""
         import casadi as ca
 
-        slope = self._numbers(np.array([self.start, self.stop]))[1]
+        slope = self._numbers(np.array([self.start - self.pad, self.stop + self.pad]))[1]
         first, last = slope / np.linalg.norm(slope, axis=1)[:, None]
         return ca.DM(first), ca.DM(last)
 
@@ -237,7 +250,7 @@ class Curve:
         from scipy.interpolate import CubicSpline
 
         spline = _closed_spline(*self._arc) if self.closed else CubicSpline(*self._arc)
-        return np.asarray(spline(s % self.length if self.closed else np.clip(s, 0.0, self.length)))
+        return np.asarray(spline(s % self.length if self.closed else np.clip(s, *self._bounds)))
 
     @cached_property
     def _numbers(self) -> Callable[[np.ndarray], tuple[np.ndarray, ...]]:
@@ -264,6 +277,8 @@ class Curve:
 
         node, weight = np.polynomial.legendre.leggauss(10)
         knots = self._knots
+        if self.pad:
+            knots = np.concatenate([[self.start - self.pad], knots, [self.stop + self.pad]])
         error = np.inf
         many = 1
         while True:
@@ -271,6 +286,8 @@ class Curve:
             h = np.diff(u)[:, None] / 2
             inner = u[:-1, None] + h * (1 + node)
             s = np.concatenate([[0.0], np.cumsum((self._speed(inner) @ weight) * h[:, 0])])
+            if self.pad:
+                s = s - s[many]
             spline = CubicSpline(s, u) if not self.closed else _closed_spline(s, u)
             check = (s[:-1] + s[1:]) / 2, s[:-1] + 0.21 * np.diff(s)
             before, error = error, max(np.abs(self._speed(spline(x)) * spline(x, 1) - 1).max() for x in check)
@@ -295,22 +312,21 @@ class Curve:
     @cached_property
     def _dense(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Arc lengths (n,), points (n, 3), tangents (n, 3) and curvatures (n,) close to each other."""
-        s, knots = self._arc
+        turned = float(self._around(np.linspace(0.0, self.length, 2049))[2].mean()) * self.length
+        s = np.linspace(0.0, self.length, int(np.clip(16 * turned, 512, 4096)) + 1)
+        return s, *self._around(s)
 
-        def at(s_k: np.ndarray) -> tuple[np.ndarray, ...]:
-            r, slope, second = self._numbers(np.interp(s_k, s, knots))
-            speed = np.linalg.norm(slope, axis=1)
-            return s_k, r, slope / speed[:, None], np.linalg.norm(np.cross(slope, second), axis=1) / speed**3
-
-        even = np.linspace(0.0, self.length, 2049)
-        turned = float(at(even)[3].mean()) * self.length
-        found = at(np.linspace(0.0, self.length, int(np.clip(16 * turned, 512, 4096)) + 1))
-        return found[0], found[1], found[2], found[3]
+    def _around(self, s: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Points (n, 3), tangents (n, 3) and curvatures (n,) near arc lengths (n,)."""
+        r, slope, second = self._numbers(np.interp(s, *self._arc))
+        speed = np.linalg.norm(slope, axis=1)
+        return r, slope / speed[:, None], np.linalg.norm(np.cross(slope, second), axis=1) / speed**3
 
     @cached_property
     def _carried(self) -> tuple[Table, ...]:
         """The components of a direction across the curve that does not twist, over arc length."""
-        s, r, x, _ = self._dense
+        s = np.linspace(*self._bounds, len(self._dense[0]))
+        r, x, _ = self._around(s)
         up = np.eye(3)[2] if abs(x[0, 2]) < 0.9 else np.eye(3)[np.abs(x[0]).argmin()]
         n = [up - x[0] * (x[0] @ up)]
         n[0] /= np.linalg.norm(n[0])
@@ -466,7 +482,7 @@ def curve(
         made = replace(made, bank=_over_parameter(made, "bank", bank, count, 1, given))
     made = replace(made, given=tuple(given.items()))
     _check(made)
-    return made
+    return made if closed else _padded(made)
 
 
 def _are_tables(shape: Any) -> bool:
@@ -529,6 +545,17 @@ def _traced(owner: str, function: Any, u: Any, size: int, what: str) -> Any:
     return trace(owner, function, [u], (u,), (size,), what=what)
 
 
+def _padded(made: Curve) -> Curve:
+    """The same curve going on for a little beyond its ends, where its functions have values there."""
+    pad = PAD * (made.stop - made.start)
+    at = np.array([made.start - pad, made.stop + pad])
+    graphs = [f for f in (made.position, made.up, made.bank) if f is not None]
+    inside = made._numbers(np.array([made.start, made.stop]))[1]
+    outside = made._numbers(at)[1]
+    known = all(np.isfinite(np.array(f(at.reshape(1, -1)))).all() for f in graphs) and np.isfinite(outside).all()
+    return replace(made, pad=pad) if known and np.linalg.norm(outside - inside) < np.linalg.norm(inside) else made
+
+
 def _chords(points: np.ndarray) -> np.ndarray:
     """The parameter (n,) of points: the length of the straight lines up to each."""
     return np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(points, axis=0), axis=1))])
@@ -540,6 +567,12 @@ def _spline(word: str, u: np.ndarray, values: np.ndarray, closed: bool, letters:
 
     ends = "periodic" if closed else "error"
     x = ca.SX.sym("u")
+    if not closed:  # with a point more at both ends, on the same polynomials
+        from scipy.interpolate import CubicSpline
+
+        far = np.array([u[0] - 2 * PAD * (u[-1] - u[0]), u[-1] + 2 * PAD * (u[-1] - u[0])])
+        first, last = CubicSpline(u, values)(far)
+        u, values = np.concatenate([far[:1], u, far[1:]]), np.vstack([first, values, last])
     columns = [read_table(f"{word}_{a}", [u], values[:, k], 2, ends).graph(x) for k, a in enumerate(letters)]
     return ca.Function("spline", [x], [ca.vertcat(*columns)])
 

@@ -181,7 +181,8 @@ class Elements:
         """Add friction along a joint's rates, and return its name; a number, or one for each rate.
 
         With `stick` it sticks (`model.laws`): at rest the joint stays where it is until the load is above `static`;
-        sliding, friction is `coulomb`. Each coordinate of a joint with several sticks or slides by itself. Without, it
+        sliding, friction is `coulomb`. Each coordinate of a joint with several sticks or slides by itself; in a ball
+        joint friction is one moment against the motion, in a free joint a moment and a force. Without, it
         is `-viscous v - coulomb tanh(v / smoothing)` and does not stick: under a load F below `coulomb` the joint
         creeps, at the speed `smoothing artanh(F / coulomb)` without a viscous part. A smaller `smoothing` creeps less
         and makes the equations stiffer.

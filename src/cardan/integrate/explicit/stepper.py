@@ -557,7 +557,7 @@ class ExplicitStepper(BatchStepper):
         d0 = np.sqrt(np.mean((y / (atol + rtol * np.abs(y))) ** 2, axis=1))
         scale = atol + rtol * np.maximum(np.abs(rate), 1.0)
         d1 = np.sqrt(np.mean((rate / scale) ** 2, axis=1))
-        h = np.where((d0 < 1e-5) | (d1 < 1e-5), 1e-6, 0.01 * d0 / np.maximum(d1, 1e-300))
+        h = np.where((d0 < 1e-5) | (d1 < 1e-5), 1e-6, 0.01 * d0 / np.maximum(d1, 1e-5))
         return np.minimum(np.clip(np.nan_to_num(h, nan=1e-6), 1e-6, 0.1), max_step)
 
     def project(

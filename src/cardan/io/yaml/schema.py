@@ -632,7 +632,7 @@ VARIABLES["where"] = SIGNALS["where"] = CONTROLLER_TYPES["user"]["where"] = WHER
 ALONG_SEVERAL: Entries = {
     "along": Entry(named("{A: 1, B: 3}"), "joints and the coefficients of their rates", needed=True)
 }
-ALONG: Entries = {"joint": Entry(TEXT, "the joint", needed=True)}
+ALONG: Entries = {"joint": Entry(TEXT, "the joint, or one of its coordinates by number, A[1]", needed=True)}
 BODY_LIST: Entries = {"bodies": Entry(list_of(TEXT), "the bodies, counted from 1 in the expressions", needed=True)}
 WRENCH: Entries = {
     "moment": Entry(function(many=True), "N m; three numbers or expressions"),

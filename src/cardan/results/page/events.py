@@ -60,10 +60,14 @@ def why_no_events(thing: Model | Trajectory, model: Model) -> str:
     return ""
 
 
+def switches(model: Model) -> list[str]:
+    """The numbers of locks and latches that close and open them."""
+    return [f"{law.name}.{CLOSED}" for law in model.laws if is_switched(law)]
+
+
 def with_switches(model: Model, events: Sequence[Event]) -> Model:
     """The model with its locks and latches free, as events find it that close and open them."""
-    switches = [f"{law.name}.{CLOSED}" for law in model.laws if is_switched(law)]
-    return model.free(*(name for name in switches if events and name not in model.parameters.names))
+    return model.free(*(name for name in switches(model) if events and name not in model.parameters.names))
 
 
 def event_programs(

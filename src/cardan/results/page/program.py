@@ -45,13 +45,20 @@ from cardan.machines.webassembly.code import STACK, WebAssemblyCode, compile_for
 from cardan.model.field import FRACTION, INERTIA, NOT_NEGATIVE, POSITIVE, STIFFNESS
 from cardan.model.force import Coupling
 from cardan.model.model import Model
-from cardan.model.modes import CLOSED, is_switched, without_modes
+from cardan.model.modes import without_modes
 from cardan.model.parameter import JOINT_FIELDS, Parameter, free_fields, with_motion_inputs
 from cardan.model.row import Law
 from cardan.model.tree import GROUND
 from cardan.model.variable import Variable
 from cardan.program.program import Port, Program
-from cardan.results.page.events import acting_events, event_programs, told_of_events, why_no_events, with_switches
+from cardan.results.page.events import (
+    acting_events,
+    event_programs,
+    switches,
+    told_of_events,
+    why_no_events,
+    with_switches,
+)
 from cardan.results.page.pull import with_pull
 from cardan.results.page.samples import contact_names
 from cardan.results.page.steps import CALLED, kernels_of, plain_python, rule_of, told_of_steps, update_programs
@@ -275,7 +282,7 @@ def _with_sliders(model: Model, names: Sequence[str] | None) -> Model:
     free = model.unbound
     if names is not None:
         return free.free(*(name for name in dict.fromkeys(names) if name not in free.parameters.names))
-    if any(parameter.place[0] != VARIABLE for parameter in model.parameters):
+    if any(parameter.place[0] != VARIABLE and parameter.name not in switches(model) for parameter in model.parameters):
         return free
     most = len(free.parameters) + MOST_DEFAULTS
     for name in _usual_names(model):
@@ -332,7 +339,7 @@ def _sliders(parameter: Parameter, p: np.ndarray, model: Model) -> Iterator[dict
         }  # fmt: skip
         return
     shown = [k for k in range(values.size) if values[k] or not values.any()]
-    switches = {f"{law.name}.{CLOSED}" for law in model.laws if is_switched(law)}
+    locks = switches(model)
     axes = "xyz" if values.size == 3 else [f"[{k}]" for k in range(values.size)]
     for k in shown:
         low, high = _range(parameter, float(values[k]))
@@ -340,7 +347,7 @@ def _sliders(parameter: Parameter, p: np.ndarray, model: Model) -> Iterator[dict
         yield {
             "name": name, "unit": parameter.unit, "at": [first + k], "base": [1.0], "low": low, "high": high,
             "value": float(values[k]), "moves": parameter.place[2] in JOINT_FIELDS, "rule": parameter.rule,
-            "switch": parameter.name in switches,
+            "switch": parameter.name in locks,
         }  # fmt: skip
 
 
