@@ -21,7 +21,7 @@ import numpy as np
 from cardan.algebra.matrix import column_of
 from cardan.errors import CardanError, InputError, UnknownNameError, nearest
 from cardan.formulation.derivative import PARAMETERS, By, differentiated, impulse_rest
-from cardan.formulation.formulation import tangent
+from cardan.formulation.formulation import tangent, tree_rates
 from cardan.formulation.instant import Instant
 from cardan.formulation.spatial import SPATIAL
 from cardan.integrate.transition import Jump, Moment, Transition, unchanged
@@ -194,11 +194,41 @@ class _Act:
         return [at.t, at.q, at.v, at.tau, *([at.p] if self.model.parameters else [])]
 
 
-class TracedChange(Transition):
+class EventChange(Transition):
+    """What an event of the user's changes, or, with none, an update of variables."""
+
+    model: Model
+    event: Event | None = None
+
+    def approach(self, at: Moment, v: np.ndarray) -> np.ndarray | None:
+        """As every transition; a value that depends on rates has none."""
+        if self.event is None or self._value_rate is None:
+            return None
+        p = [at.p.T] if self.model.parameters else []
+        return np.asarray(self._value_rate(at.t[None], at.q.T, v.T, at.tau.T, *p)).ravel()
+
+    @cached_property
+    def _value_rate(self) -> Any:
+        """The rate of the event's value along the motion `(t, q, v, tau, p)`; few systems at once, so not compiled."""
+        import casadi as ca
+
+        from cardan.integrate.events import trace_events
+
+        assert self.event is not None
+        value = trace_events(self.model, [self.event])
+        t, q, v, *given = symbols = [ca.SX.sym(value.name_in(k), *value.size_in(k)) for k in range(value.n_in())]
+        g = value(*symbols)
+        if ca.depends_on(g, ca.vertcat(v, given[0])):
+            return None
+        rate = ca.jtimes(g, q, tree_rates(self.model, q, v)) + ca.jacobian(g, t)
+        return ca.Function("value_rate", symbols, [ca.densify(rate)])
+
+
+class TracedChange(EventChange):
     """A change that is recorded once as a graph and compiled: `then`, and `limit` where events accumulate."""
 
-    def __init__(self, model: Model, who: str, then: Any, limit: Any = None) -> None:
-        self.model = model.unbound
+    def __init__(self, model: Model, who: str, then: Any, limit: Any = None, event: Event | None = None) -> None:
+        self.model, self.event = model.unbound, event
         self.then = _Act(self.model, who, then)
         self.at_limit = None if limit is None else _Act(self.model, f"{who}, limit", limit)
 
@@ -288,11 +318,12 @@ def _impulse_slopes(model: Model, at: Moment, y: np.ndarray, change: np.ndarray,
     return np.concatenate([t, *found], axis=2)
 
 
-class CalledChange(Transition):
+class CalledChange(EventChange):
     """A change that a Python function computes at every event, for all systems that met it at once."""
 
     def __init__(self, model: Model, event: Event) -> None:
-        self.model, self.who, self.call = model.unbound, f"event {event.name!r}: call", event.call
+        self.model, self.event = model.unbound, event
+        self.who, self.call = f"event {event.name!r}: call", event.call
 
     @property
     def told(self) -> str:
@@ -389,7 +420,7 @@ def _impulse(
 def transition_of(model: Model, event: Event) -> Transition | None:
     """What an event changes, if it changes anything."""
     if event.then is not None:
-        return TracedChange(model, f"event {event.name!r}: then", event.then, event.limit)
+        return TracedChange(model, f"event {event.name!r}: then", event.then, event.limit, event)
     return CalledChange(model, event) if event.call is not None else None
 
 

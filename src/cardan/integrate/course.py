@@ -15,11 +15,12 @@ from cardan.integrate.inputs import GivenInput
 from cardan.integrate.integrators import Integrator, Request
 from cardan.integrate.modes.events import LawEvent
 from cardan.integrate.modes.transition import LawTransition, Then
-from cardan.integrate.transition import Transition
+from cardan.integrate.transition import NEGLIGIBLE, Transition
 from cardan.model.model import Model
 from cardan.model.modes import has_modes
 from cardan.structure.law_state import NEWTON, GapError
 
+UNSEEN = 100.0  # tolerances: multistep methods pass over flights that take this part of the time
 Sampled = tuple[tuple[np.ndarray, Transition], ...]
 """Times, s, and changes of sampled variables."""
 
@@ -32,16 +33,20 @@ def changes_parameters(model: Model, request: Request, inputs: Sequence[GivenInp
 
 @dataclass(frozen=True)
 class Course:
-    """`transitions` of the events, None of one that changes nothing; `updates` at times; which events `stops` a run."""
+    """`transitions` of the events, None of one that changes nothing; `updates` at times; which events `stops` a run.
+
+    `negligible` is the part of the time since the start that bounces which accumulate may leave out.
+    """
 
     transitions: tuple[Transition | None, ...]
     updates: tuple[tuple[Sequence[float], Transition], ...]
     stops: tuple[bool, ...]
+    negligible: float
 
     @property
     def arguments(self) -> dict[str, Any]:
         """Arguments of `drive`."""
-        return {"transitions": self.transitions, "updates": self.updates, "stops": self.stops}
+        return vars(self)
 
 
 def course_of(
@@ -64,4 +69,5 @@ def course_of(
         laws = LawTransition(model, formulation, tau, rule, step, error)
         found = [laws if own is None else Then(own, laws) for own in found]
         updates.append(((start, *inner_breaks(times, breaks)), laws))
-    return Course(tuple(found), tuple(updates), tuple(event.action == "stop" for event in request.events))
+    negligible = NEGLIGIBLE if integrator.falls_exactly else max(NEGLIGIBLE, UNSEEN * request.rtol)
+    return Course(tuple(found), tuple(updates), tuple(event.action == "stop" for event in request.events), negligible)

@@ -9,7 +9,7 @@ import numpy as np
 
 from cardan.errors import DeviceError, DeviceMemoryError, InputError
 from cardan.integrate.stepper import Arrival, BatchStepper, EnergyNotes, Outcome, Stepper
-from cardan.integrate.transition import Accumulation, Jump, Moment, Transition, grouped
+from cardan.integrate.transition import NEGLIGIBLE, Accumulation, Jump, Moment, Transition, grouped
 from cardan.model.pose import LARGEST
 
 
@@ -207,14 +207,15 @@ def drive(
     stepper: Stepper, q: np.ndarray, v: np.ndarray, times: np.ndarray, *, breaks: Sequence[float] = (),
     stops: Sequence[bool] = (), transitions: Sequence[Transition | None] = (), updates: Updates = (),
     report: Callable[[float], None] | None = None, sampled: Callable[[np.ndarray], None] | None = None,
-    changed: Changed | None = None,
+    changed: Changed | None = None, negligible: float = NEGLIGIBLE,
 ) -> RunSamples:  # fmt: skip
     """Run B systems from states q (B, nq), v (B, nv) at `times[0]` through all times, s.
 
     At `breaks` the stepper stops and begins again; its request has their `stops_of`. `stops` says for each event
     whether it ends the run of the system that meets it, `transitions` what else it changes. `updates` are what changes
     at breaks, or at the start. `report` is called with the time reached, `sampled` with the systems that keep a sample,
-    `changed` with every transition, before the stepper changes what it says.
+    `changed` with every transition, before the stepper changes what it says. Events that accumulate within the part
+    `negligible` of the time since the start do so at once.
     Ctrl-C, and a GPU that fails, end the run and set `interrupted`, and the outcome of the systems that were still on
     their way.
     """
@@ -223,7 +224,7 @@ def drive(
         from cardan.integrate.explicit.card_run import drive_on_card
 
         return drive_on_card(stepper, place, q, v, times, breaks=breaks, stops=stops, report=report)  # type: ignore[arg-type]
-    return _Drive(stepper, q, v, times, breaks, stops, transitions, updates, sampled, changed).run(report)
+    return _Drive(stepper, q, v, times, breaks, stops, transitions, updates, sampled, changed, negligible).run(report)
 
 
 def _changes(stepper: Stepper, transitions: Sequence[Transition | None], updates: Updates) -> bool:
@@ -237,7 +238,7 @@ class _Drive:
     def __init__(
         self, stepper: Stepper, q: np.ndarray, v: np.ndarray, times: np.ndarray, breaks: Sequence[float],
         stops: Sequence[bool], transitions: Sequence[Transition | None], updates: Updates,
-        sampled: Callable[[np.ndarray], None] | None, changed: Changed | None,
+        sampled: Callable[[np.ndarray], None] | None, changed: Changed | None, negligible: float,
     ) -> None:  # fmt: skip
         self.stepper, self.stops, self.transitions, self.changed = stepper, stops, transitions, changed
         self.q, self.v, self.times, self.start = q, v, times, float(times[0])
@@ -251,7 +252,7 @@ class _Drive:
             for t in map(float, at):
                 self.updates.setdefault(t, []).append(transition)
         self.changes = _changes(stepper, transitions, updates)
-        self.accumulation = Accumulation(len(q), self.start)
+        self.accumulation = Accumulation(len(q), self.start, negligible)
         self.p = self._first_parameters()
         self.tau = np.broadcast_to(getattr(stepper, "tau", 0.0), v.shape)
         if self.changes:
@@ -354,12 +355,21 @@ class _Drive:
             self.accumulation.forget(rows[gathers])
         v, p = arrival.v.copy(), self._parameters(arrival)
         for transition, mask in groups:
-            for own, act in ((mask & ~limit, transition.apply), (mask & limit, transition.limit)):
-                at = np.flatnonzero(own & ~ended)
+            for limits, act in ((False, transition.apply), (True, transition.limit)):
+                at = np.flatnonzero(mask & (limit == limits) & ~ended)
                 if not len(at):
                     continue
                 moment = Moment(at, arrival.t[at], arrival.q[at], v[at], p[at], crossed[at], self.tau[at])
                 jump: Jump | None = act(moment)
+                if jump is not None and not limits:
+                    last = self._last_bounces(transition, moment, jump)
+                    limit[at[last]] = True  # those are done in the next round
+                    if last.all():
+                        continue
+                    if last.any():
+                        at = at[~last]
+                        moment = Moment(at, arrival.t[at], arrival.q[at], v[at], p[at], crossed[at], self.tau[at])
+                        jump = act(moment)
                 if jump is None:
                     ended[at], arrival.outcome[at] = True, Outcome.ACCUMULATED
                     told = dict(zip(rows.tolist(), when.tolist(), strict=True))
@@ -379,6 +389,13 @@ class _Drive:
         if goes_on.any():
             self.stepper.change(goes_on, v, p)
         return ended
+
+    def _last_bounces(self, transition: Transition, at: Moment, jump: Jump) -> np.ndarray:
+        """Which (k,) systems bounce for the last time: what is left of the series takes a negligible time."""
+        before, after = transition.approach(at, at.v), transition.approach(at, jump.v)
+        if before is None or after is None:
+            return np.zeros(len(at.t), dtype=bool)
+        return self.accumulation.too_short(id(transition), at.systems, at.t, before, after)
 
     def _updated(self, t: float, q: np.ndarray, v: np.ndarray, p: np.ndarray | None) -> np.ndarray:
         """Rates (B, nv) after what changes at a break or the start; the stepper gets the new parameters."""

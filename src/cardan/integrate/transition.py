@@ -4,7 +4,9 @@ A transition is applied to the systems that met its events, all at once. It sees
 answers with a `Jump`: other rates, other parameters, or that no such jump exists. Positions do not jump.
 
 Events may accumulate, infinitely many before a finite time: a ball that loses a part of its speed at every bounce.
-Intervals between events then shrink as a geometric series, and `Accumulation` recognises it.
+Intervals between events then shrink as a geometric series, and `Accumulation` recognises it. Where they shrink fast,
+the next flight is too short to be seen before there are enough of them: a bounce whose flights, all together, would
+take a negligible time is the last one, too.
 """
 
 from __future__ import annotations
@@ -68,6 +70,10 @@ class Transition:
         """The jump of systems whose events accumulate there; None if the motion has no continuation."""
         return None
 
+    def approach(self, at: Moment, v: np.ndarray) -> np.ndarray | None:
+        """Rates (k,) at which the value of its event changes by moving with rates v (k, nv); None if it has no such."""
+        return None
+
     def slopes(self, at: Moment, jump: Jump, limited: bool) -> np.ndarray:
         """Derivatives (k, nv + np, 1 + 2 nv + np) of the rates and parameters after a jump by `t, q, v, p` before it.
 
@@ -91,10 +97,14 @@ MOST_AT_ONCE = 100  # jumps of a system at one time
 
 
 class Accumulation:
-    """Times of the jumps of B systems, and whether they accumulate; `start` is the time at which the run began, s."""
+    """Times of the jumps of B systems, and whether they accumulate; `start` is the time at which the run began, s.
 
-    def __init__(self, systems: int, start: float) -> None:
-        self.start = start
+    Less than the part `negligible` of the time since the start counts as none.
+    """
+
+    def __init__(self, systems: int, start: float, negligible: float = NEGLIGIBLE) -> None:
+        self.start, self.negligible = start, negligible
+        self.bounced: dict[int, np.ndarray] = {}  # by event, the time (B,) of the last bounce of each system
         self.times = np.full((systems, 3 * PERIOD + 1), np.nan)
         self.at_once = np.zeros(systems, dtype=int)
 
@@ -112,13 +122,31 @@ class Accumulation:
             ratio = third / second
             left = third * ratio / (1 - ratio)
             geometric = (np.abs(ratio - second / first) <= ALIKE * ratio) & (ratio < SHRINKS)
-            found = geometric & (left <= NEGLIGIBLE * (t - self.start))
+            found = geometric & (left <= self.negligible * (t - self.start))
         endless = self.at_once[systems] >= MOST_AT_ONCE
         return found | endless, np.where(found, t + left, t)
+
+    def too_short(
+        self, event: int, systems: np.ndarray, t: np.ndarray, before: np.ndarray, after: np.ndarray
+    ) -> np.ndarray:
+        """Which (k,) systems bounce for the last time at an event, by the rates (k,) of its value before and after.
+
+        A flight takes as much less time than the one before as the rate is lower; the first, from a start at rest,
+        twice the time since then.
+        """
+        last = self.bounced.setdefault(event, np.full(len(self.times), np.nan))
+        with np.errstate(all="ignore"):
+            bounces, ratio = before * after < 0, np.abs(after / before)
+            flight = ratio * np.where(np.isnan(last[systems]), 2 * (t - self.start), t - last[systems])
+            short = flight / (1 - ratio) <= self.negligible * (t - self.start)
+        last[systems] = np.where(bounces, t, last[systems])
+        return np.asarray(bounces & (ratio < SHRINKS) & (flight > 0) & short)
 
     def forget(self, systems: np.ndarray) -> None:
         """Begin anew with some systems, by their numbers (k,)."""
         self.times[systems], self.at_once[systems] = np.nan, 0
+        for last in self.bounced.values():
+            last[systems] = np.nan
 
 
 def grouped(transitions: Sequence[Transition | None], crossed: np.ndarray) -> list[tuple[Transition, np.ndarray]]:

@@ -128,6 +128,10 @@ class Then(Transition):
         jump = self.first.limit(at)
         return None if jump is None else self._followed(at, jump)
 
+    def approach(self, at: Moment, v: np.ndarray) -> np.ndarray | None:
+        """That of the event."""
+        return self.first.approach(at, v)
+
     def _followed(self, at: Moment, jump: Jump) -> Jump:
         after = self.laws.apply(replace(at, v=jump.v, p=jump.p))
         failed = after.failed if jump.failed is None else jump.failed | np.asarray(after.failed)
