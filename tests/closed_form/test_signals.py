@@ -64,14 +64,14 @@ def test_all_formulations_read_the_same():
     want = cd.simulate(batch, 0.2, start, samples=3)
     one = cd.simulate(model, 0.2, start, samples=3)
     assert (one["in"] == want["in"][0]).all() and abs(want["in"][0, -1] - want["in"][1, -1]) > 1e-6
-    for formulation in ("newton_euler", "absolute", "relative", "points"):
-        for method in ("dormand_prince", *{"absolute": ("gear",), "relative": ("alpha",)}.get(formulation, ())):
-            step = {"step": 5e-4} if method == "alpha" else {}
-            run = cd.simulate(model, 0.2, start, samples=3, formulation=formulation, method=method, **step)
-            tight = {"dormand_prince": 1e-8, "gear": 1e-5, "alpha": 1e-3}[method]
-            for name in ("in", "out"):
-                size = np.abs(want[name]).max()
-                assert np.abs(run[name] - want[name][0]).max() < tight * size, (formulation, method, name)
+    every = [("absolute", "dormand_prince"), ("points", "dormand_prince"), ("absolute", "gear"), ("relative", "alpha")]
+    for formulation, method in every:
+        step = {"step": 5e-4} if method == "alpha" else {}
+        run = cd.simulate(model, 0.2, start, samples=3, formulation=formulation, method=method, **step)
+        tight = {"dormand_prince": 1e-8, "gear": 1e-5, "alpha": 1e-3}[method]
+        for name in ("in", "out"):
+            size = np.abs(want[name]).max()
+            assert np.abs(run[name] - want[name][0]).max() < tight * size, (formulation, method, name)
     linear, h = cd.linearise(model, start, coordinates=["A"]), 1e-6
     slope = []
     for x in (0.4 + h, 0.4 - h):
@@ -83,7 +83,7 @@ def test_all_formulations_read_the_same():
     assert linear.A[k, k] == pytest.approx(-1 / T_F, rel=1e-2)
 
 
-@pytest.mark.parametrize("method", ["dormand_prince", "gear", "alpha", "adams"])
+@pytest.mark.parametrize("method", ["dormand_prince", "gear"])
 def test_an_event_at_a_force(method):
     """A pendulum from the horizontal whose bearing bears four times its weight: where `m r v^2 / r + m g sin` is that.
 
@@ -96,13 +96,12 @@ def test_an_event_at_a_force(method):
     m.variable("met", 0.0)
     bears = lambda s: -s.reaction("A", axes="child")[3] - 2 * MASS * 9.81
     event = cd.Event("bears", bears, direction=1, then=lambda s: cd.Change(parameters={"met": bears(s)}))
-    step = {"step": 1e-3} if method == "alpha" else {}
-    run = cd.simulate(m.build(), 0.6, events=[event], samples=61, method=method, **step)
+    run = cd.simulate(m.build(), 0.6, events=[event], samples=61, method=method)
     met = run.events[0]
     assert np.sin(met.q[0]) == pytest.approx(2 / 3, abs=1e-5)  # 3 m g sin = 2 m g
     assert run["met"][-1] == pytest.approx(0.0, abs=1e-3)
     force = 3 * MASS * 9.81 * np.sin(run["A.coordinate"])
-    assert np.abs(run["largest"] - np.maximum.accumulate(force)).max() < (1e-3 if method == "alpha" else 1e-4)
+    assert np.abs(run["largest"] - np.maximum.accumulate(force)).max() < 1e-4
 
 
 def test_force_control_of_a_slider_against_a_wall():
@@ -331,3 +330,32 @@ def test_signals_in_files(tmp_path):
     (tmp_path / "bad.yaml").write_text(text.replace("voltage: inner.output", "voltage: iner.output"))
     with pytest.raises(cd.CardanError, match=r"controller 'drive': input 'voltage': 'iner.output' is not"):
         cd.load(tmp_path / "bad.yaml")
+
+
+def test_forces_of_elements_are_those_of_the_run():
+    """Of couplings, motions, constraints and springs: at samples, and through a fast filter, in two formulations."""
+    m = cd.Mechanism("many")
+    for k, name in enumerate("abcd"):
+        m.body(name, mass=1.0 + k, com=(0.3, 0, 0), inertia=(0.1, 0.2, 0.3))
+        m.joint(name, cd.Revolute(axis=(0, 1, 0)), m.ground, name, at=(0, k, 0))
+    m.body("f", mass=2.0, inertia=(0.1, 0.1, 0.1))
+    m.joint("f", cd.Free(), m.ground, "f", start=[0.8, 3, 0.6, 1, 0, 0, 0])
+    m.couple("gear", {"a": 1.0, "b": 2.0})
+    m.belt("belt", "b", "c", radius1=0.2, radius2=0.3)
+    m.motion("turn", "d", lambda t: 0.5 * t**2)
+    m.distance("rod", "d", "f", at1=(0.5, 0, 0), length=1.0)
+    m.wrench("side", "f", (0, 0, 0, 0, 1, 0))
+    m.constraint("plane", "f", lambda t, poses, twists: poses[0][1][1] - 3.0)
+    m.spring("spring", m.ground, "f", stiffness=10.0, length=0.5, at1=(0, 3, 1))
+    m.torsion("twist", "a", stiffness=3.0)
+    names = ("gear", "belt", "turn", "rod", "plane", "spring", "twist")
+    m.variable("held", np.zeros(8), every=0.1, update=lambda s: ca.vertcat(*(s.force(name) for name in names)))
+    m.filter("all", lambda s: sum(ca.sum1(s.force(name)) for name in names), [1.0], [1e-4, 1.0])
+    model = m.build()
+    run = cd.simulate(model, 0.4, samples=5)
+    forces = [run[next(full for word in ("force", "torque") if (full := f"{name}.{word}") in run)] for name in names]
+    want = np.column_stack(forces)
+    assert np.abs(run["held"] - want)[:-1].max() < 1e-9 and (np.abs(want[1:]).max(axis=0) > 0.5).all()
+    assert np.abs(run["all"] - want.sum(axis=1))[1:].max() < 1e-2
+    other = cd.simulate(model, 0.4, samples=5, formulation="absolute")
+    assert np.abs(other["all"] - run["all"]).max() < 1e-9

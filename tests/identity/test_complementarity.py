@@ -121,6 +121,27 @@ def test_friction_in_three_directions_opposes_what_slides() -> None:
     assert 10 < slides < 60
 
 
+def test_friction_that_presses_itself_slides_or_sticks() -> None:
+    """One row whose bound is `c + mu |r + a x|`: where `mu |a| < 1` one force fits, and the sweep finds it."""
+    W, b, c, mu = (ca.SX.sym(name) for name in ("W", "b", "c", "mu"))
+    r, a = ca.SX.sym("r", 3), ca.SX.sym("a", 3)
+    problem = Complementarity(W, b, (), (), [FrictionRows((0,), c, mu, None, r, a)])
+    x, left = problem.iteration(ca.SX(1, 1))
+    graph = ca.Function("problem", [W, b, c, mu, r, a], [x, left / (problem.scale(x) + 1e-300)])
+    slides = 0
+    for seed in range(200):
+        rng = np.random.default_rng(seed)
+        own, rate, constant = rng.uniform(0.1, 3), 3 * rng.standard_normal(), rng.uniform(0, 1) * (seed % 3 > 0)
+        reaction, of_force = rng.standard_normal((2, 3))
+        coefficient = rng.uniform(0, 0.95) / np.linalg.norm(of_force)
+        force, error = (float(y) for y in graph(own, rate, constant, coefficient, reaction, of_force))
+        slip, bound = rate + own * force, constant + coefficient * np.linalg.norm(reaction + of_force * force)
+        assert error < 1e-20 and abs(force) <= bound * (1 + 1e-9)
+        assert abs(slip) < 1e-9 or abs(force + np.sign(slip) * bound) < 1e-9 * (1 + bound)
+        slides += abs(slip) > 1e-9
+    assert 40 < slides < 160
+
+
 def falling_rod() -> cd.Model:
     """A rod in the plane whose ends touch the floor with friction, and whose spin a stop with friction holds."""
     m = cd.Mechanism("rod")

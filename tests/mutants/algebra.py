@@ -83,4 +83,10 @@ MUTANTS: list[Mutant] = [
         ("return isinstance(other, FreeNumber) and bool(ca.is_equal(self.graph, other.graph, 8))", "return bool(self.nominal == nominal_of(other))", "a free number equals a constant of its nominal value"),
         ("FreeNumber(-self.graph, -self.nominal)", "FreeNumber(-self.graph, self.nominal)", "negation keeps the nominal value"),
     ),
+    *changes(
+        "algebra/complementarity.py", "identity/test_complementarity.py",
+        ("B = sign * mu * mu * ca.dot(r, a) - c", "B = -c", "friction that presses itself slides with another force"),
+        ("force = where(moves, -sign * y, force)", "pass", "friction that presses itself always sticks"),
+        ("across = (c / (length + TINY)) * (ca.SX.eye(len(rows)) - n @ n.T)", "across = 0 * n @ n.T", "Newton's steps do not turn sliding"),
+    ),
 ]  # fmt: skip

@@ -215,6 +215,11 @@ MUTANTS: list[Mutant] = [
         ("= d * own.level(x)", "= d * own.constant", "sliding friction without the normal force"),
     ),
     *changes(
+        "formulation/modes.py", "closed_form/test_friction_of_elements.py closed_form/test_laws_by_implicit_methods.py",
+        ("ahead = u[rows] + AT_REST * d[rows]", "ahead = u[rows]", "friction in several directions has none at rest"),
+        ("motion.x + friction_sliding(motion, motion.x, direction)", "motion.x", "friction that slides is left out of constraints"),
+    ),
+    *changes(
         "formulation/law_forces.py", "closed_form/test_joint_coordinates.py",
         ("slides = [k for k in range(S.shape[1]) if S[:3, k].is_zero()]", "slides: list[int] = []", "what acts along a slide presses friction"),
         ("with_drive(drives.get(j), kin.model.joints[j].kind.nv, place, c * x[k])", "with_drive(drives.get(j), kin.model.joints[j].kind.nv, 0, c * x[k])", "the force of a row acts along the first coordinate"),
@@ -222,6 +227,11 @@ MUTANTS: list[Mutant] = [
     *changes(
         "formulation/law_motion.py", "closed_form/test_modes.py agreement/test_laws_in_formulations.py",
         ("return dot(self.x, self.rows.J @ self.parts.rates)", "return 0 * dot(self.x, self.rows.J @ self.parts.rates)", "friction's work is not in the energy balance"),
+    ),
+    *changes(
+        "formulation/law_motion.py", "closed_form/test_friction_of_elements.py",
+        ("own = [self.solution.every[k] for k", "own = [0 * self.solution.every[k] for k", "elements do not press friction"),
+        ("normal, pressing = pressing[0], ()", "normal, pressing = None, ()", "a stop does not press friction"),
     ),
     *changes(
         "formulation/solution.py", "closed_form/test_modes.py agreement/test_laws_in_formulations.py",
