@@ -102,7 +102,7 @@ def test_a_circle_is_a_pendulum(turns: bool) -> None:
     pendulum = m.build()
     angle, rate = np.linspace(-3, 9, 7)[:, None], np.linspace(-2, 2, 7)[:, None]
     expected = radius * cd.forward_dynamics(pendulum, angle, rate)
-    for formulation in FORMULATIONS:
+    for formulation in FORMULATIONS if turns else FORMULATIONS[::2]:
         a = cd.forward_dynamics(model, radius * angle, radius * rate, formulation=formulation)
         assert np.allclose(a, expected, rtol=1e-7, atol=1e-7)
     force = cd.reactions(model, radius * angle, radius * rate)[:, 0, 3:]
@@ -170,9 +170,10 @@ def test_a_parabola_agrees_with_two_surfaces_and_with_a_joint_by_hand() -> None:
         m.joint("float", cd.Free(), m.ground, "bead")
         m.on_curve("wire", "bead", m.ground, shape)
         free_bead = m.build()
-        found.append([cd.forward_dynamics(free_bead, *free, formulation=word) for word in FORMULATIONS])
-    assert np.allclose(found, found[0][0], atol=1e-9)
-    assert np.isclose(found[0][0][3], a_x, rtol=1e-9)
+        words = FORMULATIONS if shape is curve else FORMULATIONS[:1]
+        found += [cd.forward_dynamics(free_bead, *free, formulation=word) for word in words]
+    assert np.allclose(found, found[0], atol=1e-9)
+    assert np.isclose(found[0][3], a_x, rtol=1e-9)
 
 
 def test_a_pin_in_a_slot_moves_as_the_joint_does() -> None:

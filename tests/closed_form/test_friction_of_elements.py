@@ -136,7 +136,8 @@ def test_a_light_worm_jams_where_no_force_fits():
     v = -10.0 * np.array([1.0, RATIO])
     with pytest.raises(cd.InputError, match=r"no forces of the rows with laws fit .*jamming.* 'teeth: sliding'"):
         cd.forward_dynamics(model, np.zeros(2), v, [0.0, -5.0])
-    run = cd.simulate(model, 0.01, v0=v, tau=[0.0, -5.0], method="moreau", step=1e-3, samples=2)
+    with pytest.warns(RuntimeWarning, match="take a shorter step"):  # it stops within the first of ten steps
+        run = cd.simulate(model, 0.01, v0=v, tau=[0.0, -5.0], method="moreau", step=1e-3, samples=2)
     assert np.abs(run.v[-1]).max() < 1e-12 and run.statistics["law_residual"] < 1e-10
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,7 @@ def test_what_is_no_curve_is_refused_with_the_name() -> None:
         m.on_curve("rail", "pin", m.ground, lambda x, y, z: z)  # type: ignore[arg-type]
 
 
+@cache
 def many() -> cd.Model:
     """Joints along curves of every sort, and a point on one."""
     height = cd.table(np.linspace(0, 1, 6), np.linspace(0, 1, 6) ** 2, name="height")
