@@ -348,7 +348,7 @@ class _Drive:
         ended, rows = np.zeros(B, dtype=bool), np.flatnonzero(jumping)
         if not len(rows):
             return ended
-        gathers, when = self.accumulation.note(rows, arrival.t[rows])
+        gathers, when = self.accumulation.note(rows, arrival.t[rows])  # `rows` are in order
         limit = np.zeros(B, dtype=bool)
         limit[rows[gathers]] = True
         if gathers.any():
@@ -362,14 +362,12 @@ class _Drive:
                 moment = Moment(at, arrival.t[at], arrival.q[at], v[at], p[at], crossed[at], self.tau[at])
                 jump: Jump | None = act(moment)
                 if jump is not None and not limits:
-                    last = self._last_bounces(transition, moment, jump)
+                    last, left = self._last_bounces(transition, moment, jump)
                     limit[at[last]] = True  # those are done in the next round
+                    when[np.searchsorted(rows, at[last])] = (moment.t + left)[last]
                     if last.all():
                         continue
-                    if last.any():
-                        at = at[~last]
-                        moment = Moment(at, arrival.t[at], arrival.q[at], v[at], p[at], crossed[at], self.tau[at])
-                        jump = act(moment)
+                    at, moment, jump = at[~last], moment.of(~last), jump.of(~last)
                 if jump is None:
                     ended[at], arrival.outcome[at] = True, Outcome.ACCUMULATED
                     told = dict(zip(rows.tolist(), when.tolist(), strict=True))
@@ -390,12 +388,13 @@ class _Drive:
             self.stepper.change(goes_on, v, p)
         return ended
 
-    def _last_bounces(self, transition: Transition, at: Moment, jump: Jump) -> np.ndarray:
-        """Which (k,) systems bounce for the last time: what is left of the series takes a negligible time."""
+    def _last_bounces(self, transition: Transition, at: Moment, jump: Jump) -> tuple[np.ndarray, np.ndarray]:
+        """Which (k,) systems bounce for the last time, and the time (k,), s, that all further flights would take."""
         before, after = transition.approach(at, at.v), transition.approach(at, jump.v)
         if before is None or after is None:
-            return np.zeros(len(at.t), dtype=bool)
-        return self.accumulation.too_short(id(transition), at.systems, at.t, before, after)
+            return np.zeros(len(at.t), dtype=bool), np.zeros(len(at.t))
+        size = np.abs(at.q).max(axis=1, initial=0.0)
+        return self.accumulation.too_short(id(transition), at.systems, at.t, before, after, size)
 
     def _updated(self, t: float, q: np.ndarray, v: np.ndarray, p: np.ndarray | None) -> np.ndarray:
         """Rates (B, nv) after what changes at a break or the start; the stepper gets the new parameters."""

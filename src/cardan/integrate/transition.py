@@ -43,6 +43,10 @@ class Moment:
     crossed: np.ndarray
     tau: np.ndarray
 
+    def of(self, chosen: np.ndarray) -> Moment:
+        """Some of the systems, a mask (k,)."""
+        return Moment(*(x[chosen] for x in vars(self).values()))
+
 
 @dataclass(frozen=True)
 class Jump:
@@ -57,6 +61,11 @@ class Jump:
     failed: np.ndarray | None = None
     message: str = ""
     impulse: np.ndarray | None = None
+
+    def of(self, chosen: np.ndarray) -> Jump:
+        """Those of some of the systems, a mask (k,)."""
+        failed, impulse = (None if x is None else x[chosen] for x in (self.failed, self.impulse))
+        return Jump(self.v[chosen], self.p[chosen], failed, self.message, impulse)
 
 
 class Transition:
@@ -93,6 +102,7 @@ ALIKE = 0.02  # relative difference of two ratios of a geometric series
 SHRINKS = 0.999  # largest ratio of two intervals of a series that converges soon enough
 NEGLIGIBLE = 1e-9  # of the time since the start: less time than that left until the accumulation counts as none
 AT_ONCE = 4 * float(np.finfo(float).eps)  # of the time: events this near to each other are at the same time
+ROUNDING = 8 * float(np.finfo(float).eps)  # of a coordinate: an event is located some roundings past zero
 MOST_AT_ONCE = 100  # jumps of a system at one time
 
 
@@ -127,20 +137,22 @@ class Accumulation:
         return found | endless, np.where(found, t + left, t)
 
     def too_short(
-        self, event: int, systems: np.ndarray, t: np.ndarray, before: np.ndarray, after: np.ndarray
-    ) -> np.ndarray:
+        self, event: int, systems: np.ndarray, t: np.ndarray, before: np.ndarray, after: np.ndarray, size: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Which (k,) systems bounce for the last time at an event, by the rates (k,) of its value before and after.
 
-        A flight takes as much less time than the one before as the rate is lower; the first, from a start at rest,
-        twice the time since then.
+        Return also the time (k,), s, that all further flights would take. A flight takes as much less time than the one
+        before as the rate is lower; the first, from a start at rest, twice the time since then. It rises by a quarter
+        of its rate times its time, which is seen if it is above the rounding of coordinates of the `size` (k,).
         """
         last = self.bounced.setdefault(event, np.full(len(self.times), np.nan))
         with np.errstate(all="ignore"):
             bounces, ratio = before * after < 0, np.abs(after / before)
             flight = ratio * np.where(np.isnan(last[systems]), 2 * (t - self.start), t - last[systems])
-            short = flight / (1 - ratio) <= self.negligible * (t - self.start)
+            left = flight / (1 - ratio)
+            short = (left <= self.negligible * (t - self.start)) | (np.abs(after) * flight / 4 <= ROUNDING * size)
         last[systems] = np.where(bounces, t, last[systems])
-        return np.asarray(bounces & (ratio < SHRINKS) & (flight > 0) & short)
+        return bounces & (ratio < SHRINKS) & (flight > 0) & short, left
 
     def forget(self, systems: np.ndarray) -> None:
         """Begin anew with some systems, by their numbers (k,)."""
