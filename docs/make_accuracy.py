@@ -53,7 +53,7 @@ fourth-order result and uses the fifth-order one. `bdf` and `adams` support only
 
 ![Error against the tolerance, a panel for each method](figures/accuracy-tolerances.png)
 """
-MARKERS = ("o", "s", "^", "v", "D", "<", ">", "P", "X", "*", "h")
+MARKERS = ("o", "s", "^", "v", "D", "<", ">", "P", "X", "*", "h", "d")
 STYLES = {"tree": "-", "loop": "--"}
 Cells = dict[tuple[str, str], dict[str, Any]]
 
@@ -146,7 +146,7 @@ def _lines(panel: Any, method: str, x: np.ndarray, errors: Cells) -> None:
 
 def _look(joint: str) -> dict[str, Any]:
     k = list(orders.JOINTS).index(joint)
-    return {"color": f"C{k}" if k < 10 else "black", "marker": MARKERS[k], "markersize": 4}
+    return {"color": f"C{k}" if k < 10 else ("black", "navy")[k - 10], "marker": MARKERS[k], "markersize": 4}
 
 
 def _guide(panel: Any, x: np.ndarray, y: np.ndarray, words: str) -> None:

@@ -56,7 +56,14 @@ class Parabola(JointType):
 
 
 PRESCRIBED = "spherical, hinge prescribed"
-JOINTS: dict[str, JointType] = {**capability.JOINTS, "user's own": Parabola(), PRESCRIBED: cd.Spherical()}
+# Its parameter is arc length: that of other curves is a spline, whose knots show below 1e-8.
+HELIX = cd.Curvilinear(cd.curve(lambda u: [2 * ca.cos(u) - 2, 2 * ca.sin(u), u], start=-3, stop=3))
+JOINTS: dict[str, JointType] = {
+    **capability.JOINTS,
+    "curvilinear": HELIX,
+    "user's own": Parabola(),
+    PRESCRIBED: cd.Spherical(),
+}
 PLACES = ("tree", "loop")
 DURATION = 0.5  # s
 FINEST = 4096  # steps of the reference
@@ -109,8 +116,11 @@ def case(joint: str, place: str) -> Case:
     else:
         m.drive("drive", "hinge", lambda t, q, v: 3 * ca.cos(5 * t))
     model = m.build(cut=["joint"] if place == "loop" else [])
-    guess = np.random.default_rng(1).uniform(-2, 2, model.nv)
-    return Case(model, *cd.assemble(model, model.start(), guess))
+    guess, start = np.random.default_rng(1).uniform(-2, 2, model.nv), model.start()
+    reach = model.joint("joint").kind.reach
+    if reach and place == "tree":  # not at an end, beyond which the motion is smooth no more
+        start[model.q_slice("joint")] = [sum(ends) / 2 for ends in reach]
+    return Case(model, *cd.assemble(model, start, guess))
 
 
 @cache

@@ -285,3 +285,15 @@ def test_open_loop_is_refused_at_the_start() -> None:
     q0, v0 = cd.assemble(model)
     with pytest.raises(InputError, match=r"breaks a constraint by .*`cd\.assemble`"):
         GearStepper(model).begin(0.0, q0[None] + 0.01, v0[None])
+
+
+def test_a_loop_that_a_free_joint_closes_has_no_rows() -> None:
+    """Nothing holds it, and nothing can depend on anything."""
+    m = cd.Mechanism("swing", gravity=(0, -9.81, 0))
+    m.body("rod", mass=1.0, com=(0.5, 0, 0), inertia=(0.01, 0.1, 0.1))
+    m.joint("A", cd.Revolute(), m.ground, "rod", start=0.3)
+    plain = m.build()
+    m.joint("free", cd.Free(), m.ground, "rod")
+    closed = m.build(cut=["free"])
+    runs = [cd.simulate(model, 0.5, method="gear", samples=3) for model in (plain, closed)]
+    assert np.abs(runs[0].q - runs[1].q).max() < 1e-6

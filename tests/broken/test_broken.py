@@ -173,7 +173,7 @@ yaml/tab_indent.yaml | line 4: it is indented with a tab; YAML wants blanks
 yaml/triangle_rule.yaml | line 6: body 'arm': ... triangle rule: 0.5 > 0.1 + 0.1 (...; did you give it about
 yaml/two_bodies_of_a_name.yaml | line 5: 'arm' is given twice, first in line 4; names in a table differ
 yaml/two_documents.yaml | line 4: a second document begins here; one file describes one mechanism
-yaml/type_misspelt.yaml | line 9: joint 'A': ... planar, free, got 'hinge'; known: 'rigid', 'revolute',
+yaml/type_misspelt.yaml | line 9: joint 'A': ... free, curvilinear, got 'hinge'; known: 'rigid', 'revolute',
 yaml/unclosed_list.yaml | line 4, column 7: the YAML is malformed: did not find expected ',' or ']'
 yaml/unknown_child.yaml | line 11: joint 'A': child 'amr' is not a body; did you mean 'arm'?
 yaml/unknown_parent.yaml | line 10: joint 'A': parent 'grund' is not a body; did you mean 'ground'?

@@ -37,7 +37,7 @@ from cardan.model.values import floats, shown
 if TYPE_CHECKING:
     import casadi
 
-FINE = 1e-7  # how far the speed along the curve may differ from the rate of the coordinate
+FINE = 1e-9  # how far the speed along the curve may differ from the rate of the coordinate
 COARSE = 1e-5  # the same, where more pieces do not help
 PIECES = 10_000  # of the parameter over arc length, at most
 UPRIGHT = 0.02  # sine of the angle between the tangent and `up`, below which there is no frame

@@ -174,6 +174,8 @@ class Correction:
         import casadi as ca
 
         D, _, order = self.factor
+        if not order:  # a loop closed by a joint that holds nothing
+            return ca.SX(1)
         return ca.mmin(D * constant(1 / np.maximum(self.size[list(order)], 1e-300)))
 
 
