@@ -88,34 +88,6 @@ def test_the_gallery_has_a_picture_and_a_file_for_each_mechanism(site: Path) -> 
     assert len(CATALOGUE) >= 30
 
 
-TARGET = r"^\| {}[^|]*\|[^|]*\| ([\d.]+)x \|"  # a row of the targets: name, goal, measured
-CALLS = r"least \| `pin\.{}`.*?^\| Panda \|(?:[^|]*\|){{4}} ([\d.]+)x \|"  # a row of a table of single calls
-RATIOS = {
-    "forward dynamics, Panda, batch, one thread": TARGET.format("Panda, forward: batch, times"),
-    "forward dynamics, Talos, batch, one thread": TARGET.format("Talos, forward: batch, times"),
-    "inverse dynamics, ANYmal, batch, one thread": TARGET.format("ANYmal, inverse: batch, times"),
-    "four-bar with its loop, one thread": TARGET.format("four-bar, forward, one thread"),
-    "Andrews' mechanism, one run to 1e-6, compiling left out": TARGET.format("Andrews, one run to 1e-06"),
-    "slider-crank, one run to 1e-5, compiling left out": TARGET.format("slider-crank, one run to 1e-05"),
-    "forty four-bars, 20 s to 1e-3, compiling left out": TARGET.format("A02 40, one run to 0.001"),
-    "4,096 four-bars, 1,000 Runge-Kutta steps, one thread": TARGET.format("four-bar, batch of RK4 steps"),
-    "forward dynamics, Panda, one call from Python": CALLS.format("aba"),
-    "inverse dynamics, Panda, one call from Python": CALLS.format("rnea"),
-    "mass matrix, Panda, one call from Python": CALLS.format("crba"),
-}
-
-
-@pytest.mark.parametrize("words", RATIOS)
-def test_ratios_of_the_comparison_are_those_of_the_benchmarks(words: str) -> None:
-    """They are rounded, and may lag behind a new run that differs little."""
-    page = (ROOT / "docs" / "comparison.md").read_text()
-    said = re.search(rf"^\| {words} \|[^|]*\| ([\d.]+)x \|", page, re.MULTILINE)
-    results = (ROOT / "benchmarks" / "RESULTS.md").read_text()
-    found = re.search(RATIOS[words], results, re.MULTILINE | (re.DOTALL if "one call" in words else 0))
-    assert said is not None and found is not None
-    assert abs(float(said[1]) / float(found[1]) - 1) < 0.15
-
-
 def test_the_front_pages_say_the_same() -> None:
     """README and site: the same picture, the same lines (run with the README), and numbers of the benchmarks."""
     readme, front = ((ROOT / name).read_text() for name in ("README.md", "docs/index.md"))
