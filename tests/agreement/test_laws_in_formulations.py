@@ -12,7 +12,7 @@ from cardan.structure.kernels import function_of
 pytestmark = pytest.mark.usefixtures("quick_code")
 
 
-def four_bar() -> cd.Model:
+def rubbing_four_bar() -> cd.Mechanism:
     """A four-bar with friction in a tree joint, and by the reaction in the joint where the loop is cut."""
     m = cd.Mechanism("four_bar", gravity=(0, -9.81, 0))
     for name, length in (("crank", 1.0), ("coupler", 3.0), ("rocker", 2.5)):
@@ -23,7 +23,12 @@ def four_bar() -> cd.Model:
     m.joint("C", cd.Revolute(), "coupler", "rocker", at=(3, 0, 0), child_at=(2.5, 0, 0))
     m.friction("fA", "A", coulomb=2.0, static=3.0, stribeck=0.5, stick=True)
     m.friction("fC", "C", coefficient=0.3, radius=0.2, stick=True)
-    return m.build()
+    return m
+
+
+def four_bar() -> cd.Model:
+    """The same as a model."""
+    return rubbing_four_bar().build()
 
 
 def test_formulations_agree_on_rows_with_laws():
@@ -51,15 +56,7 @@ def test_a_run_loses_what_friction_takes():
 
 def hit_four_bar() -> cd.Model:
     """A four-bar that sticks, slides with friction by the reaction of a pin, and hits a stop."""
-    m = cd.Mechanism("hit", gravity=(0, -9.81, 0))
-    for name, length in (("crank", 1.0), ("coupler", 3.0), ("rocker", 2.5)):
-        m.body(name, mass=length, com=(length / 2, 0, 0), inertia=cd.inertia.rod(length, length))
-    m.joint("A", cd.Revolute(), m.ground, "crank", start=0.5)
-    m.joint("B", cd.Revolute(), "crank", "coupler", at=(1, 0, 0), start=0.2)
-    m.joint("D", cd.Revolute(), m.ground, "rocker", at=(3, 0, 0), start=1.5)
-    m.joint("C", cd.Revolute(), "coupler", "rocker", at=(3, 0, 0), child_at=(2.5, 0, 0))
-    m.friction("fA", "A", coulomb=2.0, static=3.0, stribeck=0.5, stick=True)
-    m.friction("fC", "C", coefficient=0.3, radius=0.2, stick=True)
+    m = rubbing_four_bar()
     m.stop("end", "A", lower=-2.5, restitution=0.4)
     return m.build()
 
